@@ -13,8 +13,7 @@ from typing import Any
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose import imports none of its modules.
 
-    Its stub, ``__init__.pyi``, says once which names are public and where they are: what type checkers read is what
-    is imported here.
+    The names and their modules are read from the package's stub, ``__init__.pyi``, which type checkers read as well.
 
     Args:
         package: its ``__name__``.

@@ -1,8 +1,8 @@
-"""One thread for the linear algebra of a diagnostic, whatever the environment says.
+"""Run the linear algebra of a diagnostic on one thread, whatever the environment says.
 
-Matrices here have some hundred rows. Threads of BLAS wait for each other longer than they compute on those: a ROC curve
-costs many times its processor time with as many threads as there are processors, and more where these are shared. So
-a measurement and its summary run with one, and leave the process as they found it, also where several of them overlap.
+Matrices here have a few hundred rows. On those, BLAS threads wait for each other longer than they compute: with as many
+threads as processors, a ROC curve costs many times its processor time, and more where processors are shared. So a
+measurement and its summary run on one thread, and restore the number of threads afterwards, also where several overlap.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LIMIT = _Limit()
 
 
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, during whose calls BLAS has one thread."""
+    """``function``, wrapped so that BLAS has one thread during its calls."""
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:

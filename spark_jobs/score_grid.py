@@ -1,13 +1,13 @@
 """The public grids of scores in [0, 1], each named by its number of cells alone: cells, edges, thresholds.
 
-``SCORE_CELLS`` cells are the *refined* grid: cells a 65,536th wide, and from a 256th of the range on, towards 0 and
-towards 1, 256 cells for each halving of the distance to the end, down to ``2^-30`` of it. Scores of rare events, and of
-events that are almost sure, then differ; no cell is wider than those of the grid of ``LINEAR_SCORE_CELLS``
-cells, and each lies in one of these. Two scores that are counted together have ``PAIR_CELLS`` cells each: 64 for each
-halving of the distance, from the middle on. Any other number is that of cells of equal width.
+The grid of ``SCORE_CELLS`` cells is *refined* towards both ends. In the middle its cells are ``2^-16`` wide. Within
+1/256 of 0 or 1, each halving of the distance to that end has 256 cells, down to a distance of ``2^-30``: scores of rare
+events, and of almost certain ones, stay apart. Each of its cells lies in one cell of the grid of
+``LINEAR_SCORE_CELLS`` cells. Two scores that are counted together have ``PAIR_CELLS`` cells each: 64 for each halving
+of the distance, from the middle on. With any other number of cells, all have equal width.
 
-A cell is ``[from, to)``, the last one closed. Distances are exact in double precision, and cells are found by their
-mantissas and exponents, without logarithms: numpy and Spark agree on each.
+A cell is ``[from, to)``, and the last one is closed. Distances to an end are exact in double precision, and a cell is
+found from the mantissa and exponent of the distance, without logarithms: so numpy and Spark agree on every cell.
 
 A threshold is rounded as scores are (``threshold_cells``), so that every row at a threshold counts.
 """
@@ -37,9 +37,9 @@ class BothEnds:
     """A grid of [0, 1] that is finer towards both ends.
 
     Attributes:
-        tail_bits: distances below ``2^-tail_bits`` to an end have cells by doublings.
-        step_bits: a doubling has ``2^step_bits`` cells.
-        middle: the number of cells of equal width in [0, 1], of which those outside the tails are kept.
+        tail_bits: within ``2^-tail_bits`` of an end, cells double in width as the distance to that end doubles.
+        step_bits: each doubling of the distance has ``2^step_bits`` cells.
+        middle: [0, 1] is divided into this many cells of equal width, of which those outside the tails are used.
     """
 
     tail_bits: int
@@ -48,7 +48,7 @@ class BothEnds:
 
     @property
     def scale_bits(self) -> int:
-        """A distance times ``2^scale_bits``, rounded to a whole number, has the bits that its cell depends on."""
+        """The exponent of the scale: a distance times ``2^scale_bits``, as a whole number, determines its cell."""
         return TAIL_DOUBLINGS + self.step_bits
 
     @property
@@ -77,7 +77,7 @@ class BothEnds:
         return cells
 
     def edges(self) -> FloatArray:
-        """The starts of the cells, and 1; shape (cells + 1,)."""
+        """The lower ends of the cells, then 1; shape (cells + 1,)."""
         number = np.arange(self.side - 1)
         within = 1.0 + (number & ((1 << self.step_bits) - 1)) / (1 << self.step_bits)
         tail = np.concatenate([[0.0], np.ldexp(within, (number >> self.step_bits) - TAIL_DOUBLINGS)])
@@ -98,7 +98,7 @@ def cells_of(scores: FloatArray, grid: int) -> Int64Array:
 
 
 def places_on(scale: ScoreScale, scores: FloatArray) -> FloatArray:
-    """Where scores lie on a scale: in [0, 1], or outside where they lie beyond its ends."""
+    """Scores mapped from their scale to [0, 1]; those beyond the ends of the scale lie outside [0, 1]."""
     with np.errstate(all="ignore"):  # beyond the ends, where the logarithm may have no value, and of infinite scores
         if scale.kind == "logit":
             return np.asarray(1.0 / (1.0 + np.exp(-scores)), dtype=np.float64)
@@ -112,7 +112,7 @@ def places_on(scale: ScoreScale, scores: FloatArray) -> FloatArray:
 
 
 def cuts_of_values(steps: int, grid: int) -> Int64Array:
-    """Cuts of the grid with a cell for each of the scores ``0, 1 / steps, ..., 1``; fewer on a coarser grid."""
+    """Cuts of the grid with one cell for each of the scores ``0, 1 / steps, ..., 1``; fewer if the grid is coarser."""
     return np.union1d([0, grid], cells_of(np.arange(1, steps + 1) / steps, grid)).astype(np.int64)
 
 
@@ -132,7 +132,7 @@ def values_inside(cuts: Int64Array, steps: int, grid: int) -> Int64Array:
 
 @cache
 def edges_of(grid: int) -> FloatArray:
-    """The starts of the cells, and 1; shape (grid + 1,), read-only."""
+    """The lower ends of the grid's cells, then 1; shape (grid + 1,), read-only."""
     edges: FloatArray = _FINER[grid].edges() if grid in _FINER else np.arange(grid + 1) / grid
     edges.flags.writeable = False
     return edges
@@ -148,14 +148,15 @@ def middles_of(grid: int) -> FloatArray:
 
 
 def furthest_from(middles: FloatArray, grid: int) -> FloatArray:
-    """How far the mean of some scores is at the most from that of the middles of their cells, given the latter.
+    """The largest distance between a mean of scores and the mean of the middles of their cells, given the latter.
 
-    Half a cell on a grid of equal cells. On the refined grid a score is at most ``min(2^-17, m / 512, (1 - m) / 512)``
-    and ``2^-31`` from the middle m of its cell. This is concave in m, so it bounds the mean of rows by that of middles.
+    It is half a cell on a grid of equal cells. On the refined grid a score is within
+    ``min(2^-17, m / 512, (1 - m) / 512) + 2^-31`` of the middle m of its cell. This bound is concave in m, so its value
+    at the mean of the middles bounds the distance of the means.
 
     Args:
-        middles: means of middles, in [0, 1].
-        grid: the number of cells.
+        middles: means of the middles of cells, in [0, 1].
+        grid: the number of cells of the grid.
     """
     if grid != SCORE_CELLS:
         widest: FloatArray = np.diff(edges_of(grid)).max() / 2
@@ -165,12 +166,12 @@ def furthest_from(middles: FloatArray, grid: int) -> FloatArray:
 
 
 def threshold_cells(thresholds: Sequence[float], grid: int, rounding: str = ROUNDING) -> tuple[int, ...]:
-    """For thresholds of ``score >= t`` the first cells whose rows count; in force are the starts of these cells.
+    """For each threshold t of ``score >= t``, the first cell whose rows count; its start is the threshold in force.
 
     Args:
         thresholds: the thresholds, from 0 to 1.
         grid: the number of cells of the grid.
-        rounding: the rule of the draw; by the earliest, a threshold was moved up to the next edge.
+        rounding: the draw's rule; by the earliest rule, a threshold was moved up to the next edge.
     """
     if rounding == EARLIEST_ROUNDING:
         return tuple(np.minimum(np.searchsorted(edges_of(grid), thresholds), grid - 1).tolist())
@@ -190,7 +191,7 @@ def pair_cuts(grid: int) -> Int64Array:
 
 @cache
 def linear_cuts() -> Int64Array:
-    """The starts of the ``LINEAR_SCORE_CELLS`` equal cells, as cells of the refined grid; read-only."""
+    """The starts of the ``LINEAR_SCORE_CELLS`` equal cells, as numbers of cells of the refined grid; read-only."""
     cuts = cells_of(edges_of(LINEAR_SCORE_CELLS)[:-1], SCORE_CELLS)
     cuts.flags.writeable = False
     return cuts

@@ -1,4 +1,4 @@
-"""The inputs and sums of tables of aggregates, for the one pass over a table; and of keys, for a pass of their own."""
+"""The inputs and sums of tables of aggregates, for the one pass over a table, and of discovered keys, for another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class AggregateSummation:
     """Sums rows by cell, and counts values in cells (``sum_statistics.RowSummation``).
 
-    A row has one line, in its cell, and one for each number with quantiles, of which only the place counts.
+    A row has one line in its cell, and, for each measure with quantiles, a line that only counts at the place of its
+    value.
     """
 
     def inputs(self, statistic: AggregateCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
@@ -42,29 +43,29 @@ class AggregateSummation:
         return (*of_dimensions, *measures)
 
     def key(self, statistic: AggregateCells, *inputs: Column) -> Column:
-        """The cell of a row with its places on lattices; null for a row in no cell."""
+        """The cell of a row and its measures' lattice points, packed; null for a row in no cell."""
         from spark_jobs.statistics.spark.aggregates import row_of
 
         return row_of(inputs, statistic)
 
     def size(self, statistic: AggregateCells) -> int:
-        """The number of cells, and of keys of values in them."""
+        """The number of cells plus the number of keys of values in them."""
         return statistic.cells + statistic.value_keys
 
     def places(self, statistic: AggregateCells, key: Column) -> list[Column]:
-        """The row's cell, and the key of each value whose quantiles are wanted."""
+        """The row's cell, and the key of each of its values whose quantiles are requested."""
         from spark_jobs.statistics.spark.aggregates import places_of_row
 
         return places_of_row(key, statistic)
 
     def line(self, statistic: AggregateCells, key: Column, place: Column) -> Column:
-        """The row as ``key`` has it, at its cell."""
+        """The packed row, as ``key`` returns it, at its cell."""
         from spark_jobs.statistics.spark.aggregates import line_of
 
         return line_of(key, place, statistic)
 
     def aggregates(self, statistic: AggregateCells, key: Column, line: Column) -> list[Column]:
-        """Rows, complete rows, and sums of places; and with keys of values the rows of each."""
+        """Per cell, the rows, the complete rows and the sums of lattice points; per key of a value, its rows."""
         from spark_jobs.statistics.spark.aggregates import place_sums
 
         return place_sums(key, line, statistic)
@@ -80,14 +81,14 @@ class UnitRowCounter:
     """Counts units by how many rows they have (``count_statistics.CellCounter``)."""
 
     def inputs(self, statistic: UnitRowCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        """A column for each dimension, and 1, of which ``unit_rows`` makes the number of a unit's rows."""
+        """A column for each dimension, and a 1 per row, which ``unit_rows`` sums to the number of a unit's rows."""
         from pyspark.sql import functions as sf
 
         of_dimensions = (_of_dimension(dimension, scored.schema) for dimension in statistic.by)
         return (*of_dimensions, sf.lit(1).cast("bigint"))
 
     def key(self, statistic: UnitRowCells, *inputs: Column) -> Column:
-        """The cell of a unit; null for a row that is no unit's."""
+        """The cell of a unit; null for a row that belongs to no unit."""
         from pyspark.sql import functions as sf
 
         from spark_jobs.statistics.spark.unit_rows import cell_of_rows, has_groups
@@ -105,20 +106,20 @@ class UnitRowCounter:
 
 
 class KeyDiscovery:
-    """Reads rows and sums by key, when the noise is drawn (``sum_statistics.RowPasses``)."""
+    """Reads rows, and sums of measures, by key when the noise is drawn (``sum_statistics.RowPasses``)."""
 
     def inputs(self, statistic: DiscoverableCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         """The column of keys, and one for each measure."""
         return AggregateSummation().inputs(statistic, scored, request)
 
     def key(self, statistic: DiscoverableCells, *inputs: Column) -> Column:
-        """The key of a row with its places on lattices; null for a row in no key."""
+        """The key of a row and its measures' lattice points, packed; null for a row without a key."""
         from spark_jobs.statistics.spark.discovered_keys import key_row_of
 
         return key_row_of(inputs[0], inputs[1:], statistic)
 
     def later(self, statistic: DiscoverableCells, rows: DataFrame, key: str) -> SumsByKey:
-        """The sums by key, of one row of each unit in each key."""
+        """The sums by key, to which each unit contributes one row per key."""
         from spark_jobs.statistics.spark.discovered_keys import key_batches, one_row_of_a_unit
         from spark_jobs.tables.contribution import PLACE, UNIT
 

@@ -1,4 +1,4 @@
-"""Further points of a federated release, from evaluations that it has paid for: no silo's rows are needed again."""
+"""Further points of a federated release, from evaluations that are paid for; no silo's rows are read again."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def ask(
 ) -> str:
     """Ask the servers of a release for further points, and write them as a release of their own.
 
-    Nothing is charged: the release has paid for a number of evaluations, the servers answer no more than these, and a
-    point that was asked for before has its number again.
+    Nothing is charged: the release has paid for a number of evaluations, and the servers answer no more than these. A
+    point that was asked for before gets the same noisy number again.
 
     Args:
         release: the manifest of a release with ``cdf_points``, of a silo that is registered here.
         thresholds: values up to which rows are counted, ascending (``CdfPointsSettings``).
         quantiles: levels whose quantiles are found by bisection.
         output: a new folder or URI.
-        poll_seconds: the pause between two looks for an answer.
-        environ: names the folder of registered federations.
+        poll_seconds: the pause between two checks for an answer.
+        environ: environment variables, which name the folder of registered federations.
 
     Returns:
         The URI of the new manifest.
 
     Raises:
-        InvalidRequest: too few evaluations are left; or the release, its registration or a point is not right.
+        InvalidRequest: too few evaluations are left; or the release, its registration or a point is not valid.
         FederationFailed: a server did not answer.
     """
     published = Release.parse(parse_json(release, what="release"))

@@ -1,4 +1,4 @@
-"""Why a row counts in nothing, as a column: the first of ``contract.left_out.CAUSES`` that fits."""
+"""Why a row counts in no statistic, as a column: the first of ``contract.left_out.CAUSES`` that fits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NULL_MEANS = ("unit.column", "row_id", "model.categorical", "diagnostics.catego
 
 
 def filtered(table: DataFrame, request: ReleaseRequest) -> DataFrame:
-    """The rows of which the request's filter is true, and, as rows that do not count, those of which it is unknown."""
+    """Rows for which the request's filter is true, plus, as rows that do not count, those for which it is unknown."""
     if request.where is None:
         return table.withColumn(PASSES, sf.lit(True))
     passes = filter_column(request.where, table.schema)
@@ -48,7 +48,7 @@ def filtered(table: DataFrame, request: ReleaseRequest) -> DataFrame:
 
 
 def cause_of_row(request: ReleaseRequest, schema: StructType) -> Column:
-    """The cause of a row that counts in nothing although it has a unit."""
+    """The cause of a row that counts in no statistic although it has a unit."""
     nulls, texts = [], []
     texts_of = schema[UNPARSED].dataType if UNPARSED in schema.names else StructType()
     unparsed = texts_of.names if isinstance(texts_of, StructType) else ()
@@ -74,13 +74,13 @@ def _needed(request: ReleaseRequest, schema: StructType) -> Iterator[str]:
 
 
 def causes_alone(rows: DataFrame) -> Int64Array:
-    """The number of rows of each cause, where nothing else is counted in the same pass."""
+    """The number of rows of each cause, in a pass that counts nothing else."""
     weight = WEIGHT if WEIGHT in rows.columns else None
     return by_cause(*count_keys(rows, CAUSE, distinct=len(CAUSES), weight=weight))
 
 
 def by_cause(keys: Int64Array, counts: Int64Array) -> Int64Array:
-    """The counts of all causes in order, from those that occur."""
+    """The counts of all causes, in order, from the counts of those that occur."""
     causes = np.zeros(len(CAUSES), dtype=np.int64)
     causes[keys] = counts
     return causes

@@ -1,4 +1,4 @@
-"""What a charged run requires of the request in its store."""
+"""The checks that a charged run makes of the request in its store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def require_charged(request: TableRequest, seal: Seal, *, document_sha256: str, 
         request: the request in the store.
         seal: the committer's seal, with the hash that the charge is tied to.
         document_sha256: hash of the document that the committer wrote.
-        command: what makes such runs, for the message.
+        command: the command that makes such runs, for the message.
 
     Raises:
         InvalidRequest: a hash differs, or the request lacks its account's terms.

@@ -23,14 +23,14 @@ SERVER_SETTINGS = {
 
 
 def connects(master: str | None) -> bool:
-    """Whether the session is one of a Spark Connect server; a master that is named is another place."""
+    """Whether the session is one of a Spark Connect server; it is not if a master is named."""
     return master is None and REMOTE_VARIABLE in os.environ
 
 
 def open_remote_session(settings: Mapping[str, str]) -> SparkSession:
-    """A session of the server that the environment names, with these settings of SQL.
+    """A session of the Spark Connect server that the environment names, with these SQL settings.
 
-    When this process is asked to end, the session ends first, and with it what the server runs for it.
+    When this process is asked to end, the session ends first, and with it the server's work for the session.
 
     Raises:
         InvalidRequest: the server does not answer, or its settings would show rows outside the boundary.

@@ -132,9 +132,9 @@ def prepare(
 ) -> DataFrame:
     """A Spark plan with one column ``key_i`` for each statistic i of the request, and the column ``CAUSE``.
 
-    A key is each row's cell, or null for a row that does not count; for a statistic that is summed, the row's vector. A
-    row that counts in no statistic has a cause, and no other has one. No row is read yet, so only the schema can be
-    wrong. ``read`` is what reads the table; by default ``tables.source.read_table``. ``by_sorting``: see
+    The key of a row is its cell, or its vector for a statistic that is summed; null if the row does not count. Exactly
+    the rows that count in no statistic have a cause. No row is read yet, so only the schema can be wrong. ``read`` is
+    the function that reads the table; by default ``tables.source.read_table``. ``by_sorting``: see
     ``bound_contributions``.
 
     Raises:
@@ -374,5 +374,5 @@ def _summation(statistic: Statistic) -> CellCounter | RowSummation:
 
 
 def key_names(request: ReleaseRequest) -> list[str]:
-    """The columns that ``prepare`` names, one for each statistic of the request."""
+    """The names of the key columns of ``prepare``, one for each statistic of the request."""
     return [f"{_KEY}_{i}" for i in range(len(request.statistics))]

@@ -58,7 +58,7 @@ def draft(
 
 
 def left_out_of(request: ReleaseRequest, draw: ReleaseDraw) -> LeftOut | None:
-    """The numbers of rows that did not count; None for a draw that was made before there were any."""
+    """The noisy numbers of rows that did not count; None for a draw of a version that did not measure them."""
     if draw.left_out is None:
         return None
     by_unit = request.unit.column is not None
@@ -70,8 +70,8 @@ def left_out_of(request: ReleaseRequest, draw: ReleaseDraw) -> LeftOut | None:
 def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, Any], ClassSizes | None]:
     """The result of each diagnostic, and the class sizes that all of them state; they state one AUC, too.
 
-    A comparison of two models states sizes of its own: those of the rows that have both scores. Only a first curve
-    that is read from a shared release is of the same rows as the others.
+    A comparison of two models states sizes of its own, those of the rows that have both scores, unless its first curve
+    is read from a measurement that it shares with other kinds, and so is of the same rows as theirs.
     """
     by_kind = draws(request, draw.measurements, draw.shared)
     read = () if draw.shared is None else tuple(draw.shared["kinds"])
@@ -90,17 +90,17 @@ def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, An
 
 
 def units_of(draw: ReleaseDraw) -> UnitDraw | None:
-    """What was drawn of how much figures vary between units, if anything."""
+    """The noisy sums for the variance of figures between units; None if they were not drawn."""
     return None if draw.units is None else codec.decode(UnitDraw, draw.units)
 
 
 def draws(request: ReleaseRequest, measurements: Mapping[str, Any], shared: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The draw of each diagnostic: its own one, or one derived from the draw that it shares with others.
+    """The draw of each diagnostic: its own, or one derived from the draw that it shares with others.
 
     Args:
         request: the request.
-        measurements: noisy statistics of each diagnostic, by its kind (``ReleaseDraw``).
-        shared: those that several share, with their kinds.
+        measurements: noisy statistics of each diagnostic that has its own, by its kind (``ReleaseDraw``).
+        shared: the noisy statistics that several diagnostics share, with the kinds of these.
     """
     by_kind = {kind: diagnostic(kind).measurement.decode(fields) for kind, fields in measurements.items()}
     if shared is not None:
@@ -113,6 +113,6 @@ def draws(request: ReleaseRequest, measurements: Mapping[str, Any], shared: Mapp
 
 
 def versions(*, embedded: bool = False) -> dict[str, str]:
-    """The versions of the programs that a draw and its draft depend on; with ``embedded``, of that engine too."""
+    """The versions of the programs that a draw and its draft depend on; with ``embedded``, also of that engine."""
     names = ("dp-diagnostics", installed_pyspark()[0], "opendp", "numpy", "scipy", "matplotlib", "pyarrow")
     return {name: version(name) for name in (*names, *((PACKAGE,) if embedded else ()))}

@@ -34,13 +34,13 @@ class ReleaseDraw:
         measurements: noisy statistics of each diagnostic, by its kind.
         versions: versions of the programs that made the draw.
         noise: for each part, the largest privacy loss of a single call of the noise sampler, for one row, by kind of
-            noise (``laplace`` and ``k_norm``: epsilon, ``gaussian``: rho). The committer compares it with the charge's
-            cost.
+            noise (``laplace`` and ``k_norm``: epsilon, ``gaussian``: rho). The committer compares these losses with the
+            charge's cost.
         account: figures of the account, for the report; None for a draft outside the ledger.
         shared: noisy statistics that several diagnostics share, with their kinds; None without such diagnostics.
         rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
-        left_out: noisy numbers of rows that did not count, by cause, and the epsilon of one row; None in a draw that
-            was made before there were any.
+        left_out: noisy numbers of rows that did not count, by cause, and the epsilon of one row; None in a draw of a
+            version that did not measure them.
         units: noisy sums of units' squares (``unit_variance``); None if they were not paid for.
     """
 
@@ -90,7 +90,7 @@ class ReleaseDraw:
 
     @classmethod
     def from_json(cls, content: bytes, *, charge_id: str | None, request_sha256: str) -> ReleaseDraw:
-        """The draw in ``content``, which must be that of this charge and request.
+        """The draw in ``content``, which must belong to this charge and request.
 
         Raises:
             NotThisDraw: the content belongs to another charge or request.

@@ -1,4 +1,4 @@
-"""What the embedded engine reads: the columns that a request needs, and of these no value on which it would fail."""
+"""What the embedded engine reads: the columns that a request needs, without values on which the engine would fail."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NUMBERS = ("float", "double")
 
 
 def prepare_embedded(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
-    """As ``count_statistics.prepare``, with a session of the embedded engine.
+    """Plan the rows as ``count_statistics.prepare`` does, with a session of the embedded engine.
 
     Raises:
-        InvalidRequest: likewise, or the request needs Spark.
+        InvalidRequest: as for ``count_statistics.prepare``, or the request needs Spark.
     """
     from spark_jobs.statistics.spark.columns import lists_by_cases
 
@@ -39,10 +39,10 @@ def prepare_embedded(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
 
 
 def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataFrame:
-    """As ``streams.counting.prepare_steps`` of a stream's table, with a session of the embedded engine.
+    """Plan a stream's rows as ``streams.counting.prepare_steps`` does, with a session of the embedded engine.
 
     Raises:
-        InvalidRequest: likewise, or the stream needs Spark.
+        InvalidRequest: as for ``prepare_steps``, or the stream needs Spark.
     """
     from spark_jobs.application.streams.counting import prepare_steps
     from spark_jobs.statistics.spark.columns import lists_by_cases
@@ -54,11 +54,7 @@ def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataF
 
 
 def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The bound columns of Parquet files, or of a version of a Delta or Iceberg table, with one NaN above all numbers.
-
-    Raises:
-        InvalidRequest: the table cannot be read.
-    """
+    """The bound columns of Parquet files, or of a version of a Delta or Iceberg table; NaN sorts above all numbers."""
     from pyspark.sql import functions as sf
 
     from spark_jobs.tables.expressions import quoted

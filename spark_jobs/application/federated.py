@@ -1,7 +1,7 @@
-"""A silo's side of a federated release inside the application: its draw is that of all silos' rows.
+"""A silo's side of a federated release inside the application: it makes one draw, common to all silos, of all rows.
 
 The rounds are in ``federation.exchange``. Every attempt at a release shares the same vectors under the same masks and
-gets the same sums, so that a run that starts again adopts them, and all silos end with the same noisy statistics and
+gets the same sums. So a run that starts again adopts these sums, and all silos end with the same noisy statistics and
 the same seed of the post-processing. Nothing is stored before all silos have made the same draw.
 """
 
@@ -26,8 +26,8 @@ def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -
     """This silo's side of a federation that has not failed; no row has been read yet.
 
     Raises:
-        InvalidRequest: the federation is not registered here as the request was charged, the keys are no silo's, or
-            the release has ended without a result.
+        InvalidRequest: the federation that is registered here differs from the charged request's, the keys are not
+            those of a silo, or the release has ended without a result.
     """
     agreement = Registration.read(environ, federation.name).agreement
     if agreement != federation.agreement:
@@ -48,10 +48,10 @@ def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -
 
 
 def finish(federation: Federation, environ: Mapping[str, str] = os.environ) -> None:
-    """Destroy this silo's keys if they are for this agreement alone and nothing is left that was paid for.
+    """Destroy this silo's keys if they are for this agreement alone and no evaluation that was paid for is left.
 
-    Everything that follows is made from what is stored. A folder that is mounted for reading alone keeps its keys: its
-    administrator destroys them (``python -m spark_jobs.federation close``).
+    All later steps are made from what is stored. Keys in a read-only folder stay: the administrator destroys them
+    (``python -m spark_jobs.federation close``).
     """
     path = registered_file(environ, federation.name, "keys")
     with suppress(InvalidRequest, FederationFailed, OSError):
@@ -60,14 +60,14 @@ def finish(federation: Federation, environ: Mapping[str, str] = os.environ) -> N
 
 
 def noise_of(silo: Silo) -> SiloNoise:
-    """The sampler with which a measurement in this silo makes the draw of all silos' rows."""
+    """The noise sampler with which a measurement in this silo makes the common draw of all silos' rows."""
     return SiloNoise(silo.exchange, guarantee=PRIVATE, factor=silo.agreement.noise_factor, deposit=silo.deposit)
 
 
 def agreed(silo: Silo, drawn: ReleaseDraw) -> ReleaseDraw:
     """The draw, once all silos have made it.
 
-    Noisy values determine its seed, so that simulations in post-processing are the same in every silo.
+    The draw's seed is derived from its noisy values, so that simulations in post-processing are the same in every silo.
 
     Raises:
         FederationFailed: the silos' draws differ, or a server did not answer.

@@ -1,4 +1,4 @@
-"""The inputs of a row that is a point, and the key of its group and cell; for counts and for sums of points."""
+"""The two values and the group of a row, as a packed key of its group and cell; for counts and for sums of points."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ class PointInputs:
 
 @lru_cache(maxsize=8)
 def point_grid(statistic: PointStatistic) -> PointGrid:
-    """The grid of the points; the same for every group."""
+    """The public grid on which points are counted; the same for every group."""
     (x_lower, x_upper), (y_lower, y_upper) = statistic.x_bounds, statistic.y_bounds
     return PointGrid.between((x_lower, y_lower), (x_upper, y_upper), cells=statistic.cells, keys=statistic.groups)

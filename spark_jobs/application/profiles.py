@@ -17,7 +17,7 @@ class ProfileCounter:
     """Counts the rows by the cells of a column, or of two; methods are those of a ``CellCounter``."""
 
     def inputs(self, statistic: ProfileCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
-        """For each column its value, and whether there is a text that is no value of its type."""
+        """For each column, its value, and whether it holds a text that is not a value of its type."""
         from pyspark.sql import functions as sf
 
         from spark_jobs.contract.columns import profile_need

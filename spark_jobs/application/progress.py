@@ -17,7 +17,7 @@ from spark_jobs.contract.store.layout import STAGE_NONCE_VARIABLE, ApplicationSt
 
 
 class Announcer:
-    """Writes the stages: for a caller that gave a nonce, as lines marked with it; otherwise as plain text."""
+    """Writes the stages: as lines marked with the caller's nonce if it gave one, otherwise as plain text."""
 
     def __init__(self, stream: TextIO, nonce: str | None) -> None:
         self._stream = stream

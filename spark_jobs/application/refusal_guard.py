@@ -1,6 +1,6 @@
 """No refusal after noise has been drawn.
 
-A refusal may depend on noisy values. Once noise has been drawn, it would be an answer about the rows that nobody paid
+Once noise has been drawn, a refusal may depend on noisy values, and would be an answer about the rows that nobody paid
 for. Every later error is therefore a failure: its cause stays private, and the charge stays in place. A charged run is
 stricter (``application.main``): there, every refusal after the first row was read is a failure.
 """
@@ -47,7 +47,7 @@ class RecordingNoise:
 
     @property
     def guarantee(self) -> str:
-        """The stamp of results with this noise."""
+        """The stamp of results with this noise, ``PRIVATE`` or ``NOT_PRIVATE``."""
         return self._noise.guarantee
 
     def laplace(self, values: NDArray[Any], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
@@ -81,7 +81,7 @@ class RecordingNoise:
 
     @property
     def deposit(self) -> Deposit | None:
-        """The sampler's own way of handing a table over, if it has one."""
+        """The sampler's function for handing a table to servers (``SiloNoise.deposit``); None if it has none."""
         if not isinstance(self._noise, Depositing) or self._noise.deposit is None:
             return None
         return partial(self._deposited, self._noise.deposit)
@@ -91,11 +91,11 @@ class RecordingNoise:
         return deposit(counts, epsilon=epsilon, **terms)
 
     def take_largest(self, *, times: Decimal = Decimal(1), rows: int = 1) -> dict[str, str]:
-        """The largest loss of a single call, by kind of noise, since this method was last called.
+        """The largest privacy loss of a single call since this method was last called, by kind of noise, for one row.
 
         Args:
-            times: how many times the epsilon that a call asks for is its loss (``BudgetPart.noise_factor``).
-            rows: of how many rows it is the loss, each with an equal part of it.
+            times: the loss of a call over the epsilon that it asks for (``BudgetPart.noise_factor``).
+            rows: the number of rows that share the loss of a call equally.
         """
         largest, self._largest = self._largest, {}
         with localcontext(prec=4 * MAX_DIGITS):
@@ -109,7 +109,7 @@ class RecordingNoise:
 
 @contextmanager
 def forbid_refusal(noise: RecordingNoise | None = None) -> Iterator[None]:
-    """A context in which a refusal is a failure once ``noise`` has been drawn from; without ``noise``, any refusal is.
+    """A context that turns refusals into failures once ``noise`` has been drawn from; without ``noise``, always.
 
     Raises:
         RefusedTooLateError: something was refused after noise had been drawn.

@@ -177,13 +177,13 @@ def run_uncharged(
 def make_draw(
     request: ReleaseRequest, *, charge_id: str | None, noise: Noise, master: str | None, announcer: Announcer
 ) -> ReleaseDraw:
-    """Count the table and draw the noise, once; neither the exact counts nor the session outlive this.
+    """Count the table and draw the noise, once; neither the exact counts nor the session outlive this call.
 
-    The draw of a federation is that of all silos' rows.
+    In a federation, the draw is of all silos' rows.
 
     Raises:
         InvalidRequest: the table, its schema or the configuration does not fit; no noise was drawn.
-        FederationFailed: a silo or a server was missing or not right; nothing may be released.
+        FederationFailed: a silo or a server was missing or sent something wrong; nothing may be released.
     """
     preflight(request)
     if master == EMBEDDED:
@@ -222,9 +222,9 @@ def measure(
 ) -> ReleaseDraw:
     """The noisy statistics of every diagnostic of ``request``, within its budget.
 
-    Each part of the budget runs at its cost for one row (``contract.budget_split``, group privacy), but for the one of
-    units' squares, which needs the others' draws and ``squares``. Parts compose sequentially, and their costs add up
-    exactly.
+    Each part of the budget runs at its cost for one row (``contract.budget_split``, group privacy). The part for the
+    squares of units is an exception: it is for a whole unit, and needs the draws of the others and ``squares``. Parts
+    compose sequentially, and their costs add up exactly.
 
     Raises:
         InvalidRequest: the options of the first part do not fit; no noise was drawn.

@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
 def table_schema(spark: SparkSession, name: str) -> dict[str, Any]:
     """The fields of a table's binding that the catalog provides, for confirmation by the administrator who binds it.
 
-    The version of a partitioned table is its partition columns; that of any other table is the catalog's version
-    number.
+    The version of a partitioned table is given by its partition columns; that of any other table by the catalog's
+    version number.
 
     Args:
         spark: session with the catalogs.

@@ -1,4 +1,4 @@
-"""The cells of scores: alone, by group, and of two models."""
+"""Counts rows by cells of the label and the score: of one model, of one model by group, and of two models."""
 
 from __future__ import annotations
 

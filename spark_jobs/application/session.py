@@ -49,7 +49,7 @@ def under_spark_submit() -> bool:
 
 
 def open_session(master: str | None) -> SparkSession:
-    """The session: with ``master``, on a Spark Connect server, as ``spark-submit`` decided, or on all cores here.
+    """The session: on ``master``, on a Spark Connect server, where ``spark-submit`` decided, or on all cores here.
 
     Raises:
         InvalidRequest: no usable Java, or the master cannot be reached.
@@ -81,9 +81,9 @@ def open_session(master: str | None) -> SparkSession:
 
 
 def start_java() -> Popen[bytes]:
-    """Start the Java to which the sessions of this process's forks connect, one after the other.
+    """Start the Java process to which the sessions of this process's forks connect, one after the other.
 
-    It ends once none of these processes is left, because nobody holds its standard input then.
+    It ends with the last of these processes, because its standard input is closed then.
 
     Raises:
         InvalidRequest: no usable Java.
@@ -104,7 +104,7 @@ def start_java() -> Popen[bytes]:
 
 
 def leave_java() -> None:
-    """Have the shared Java, if there is one, forget the objects of this process: plans, and what they gave."""
+    """Have the shared Java, if there is one, forget the objects of this process: plans and their results."""
     if not under_spark_submit():
         return
     from pyspark import SparkContext

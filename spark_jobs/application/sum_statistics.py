@@ -1,7 +1,8 @@
 """Statistics that are sums over rows, with Spark: each row is a short vector of whole numbers, or a packed key.
 
-A row has a few lines, each at a place of the statistic: its group, or a term of its vector. The sums of all lines of a
-place are one row of the result, so that the lines of several statistics, and their cells, can be added up in one pass.
+A row of the table contributes a few *lines* of numbers, each to one *place* of the statistic: its group, or a term of
+its vector. The sums of all lines at one place are one row of the result. So several statistics, and the cells of
+others, can be added up in one pass.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RowSummation(Protocol):
-    """Sums one type of statistic, which has sums at places: those of a group, or those of a row of a matrix.
+    """Sums one type of statistic over rows; a place of its result is a group, or a row of a matrix.
 
     Every row of the table adds a line of numbers at each of its places.
     """
@@ -65,7 +66,7 @@ class RowSummation(Protocol):
 
 
 class RowPasses(Protocol):
-    """Sums one type of statistic when its noise is drawn: in a pass for each of its coefficients, or once by key."""
+    """Sums one type of statistic while its noise is drawn: in a pass per set of released coefficients, or by key."""
 
     def inputs(self, statistic: Any, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
         """As in ``RowSummation``."""

@@ -1,4 +1,4 @@
-"""The pass that sums squares of units, once released numbers say how far each cell moves a figure."""
+"""The pass that sums, over units, squared influences on figures, once the influence of each cell is released."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UnitSquares = Callable[[Statistic, OfCells], Int64Array]
 
 
 def squares_of_units(rows: DataFrame, request: ReleaseRequest) -> UnitSquares:
-    """What sums the squares of units over the rows that were counted, in a pass of its own, once weights are known."""
+    """A function that sums the squares of units over the counted rows, in a pass of its own, from weights of cells."""
     from pyspark.sql import functions as sf
 
     from spark_jobs.statistics.spark.unit_squares import sum_of_squares
@@ -40,7 +40,7 @@ def squares_of_units(rows: DataFrame, request: ReleaseRequest) -> UnitSquares:
 
 
 def cells_of_rows(statistic: Statistic, key: Any) -> tuple[Any, ...]:
-    """The cells in which a row's influence is looked up, from its key, a column or an array of whole numbers.
+    """The cells that determine a row's influence, from its key: a column or an array of whole numbers.
 
     A row with two scores has one cell for each: label and first score, and then label and second score.
     """

@@ -1,4 +1,4 @@
-"""How much headline figures vary between units: drawn after all figures, and read for their populations' intervals."""
+"""The variance of headline figures between units: drawn after all figures, used for their populations' intervals."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from spark_jobs.statistics.unit_squares import whole_weights
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnitDraw(Draw):
-    """The noisy sums of units' squares of some figures.
+    """The noisy sums over units of squared influences on some figures.
 
     Attributes:
-        figures: the kind and the name of each.
-        max_rows: the most rows of a unit; spendings are for one of them.
+        figures: the kind and the name of each figure.
+        max_rows: the most rows of a unit; spendings are for one row.
         squares: the noisy sums, in whole numbers of 1 / ``UNIT_STEPS``.
-        largest: the largest influence of a row on each figure.
-        rows_squares: the sum over rows of squared influences on each, from released counts.
+        largest: for each figure, the largest influence of a row.
+        rows_squares: for each figure, the sum over rows of squared influences, from released counts.
     """
 
     figures: tuple[tuple[str, str], ...]
@@ -44,17 +44,17 @@ class UnitDraw(Draw):
 def measure_units(
     request: ReleaseRequest, part: BudgetPart, draws: Mapping[str, Any], squares: UnitSquares | None, noise: Noise
 ) -> UnitDraw:
-    """Draw the noise in the sums of units' squares; ``epsilon``-DP for a unit added, removed or replaced.
+    """Draw the noisy sums of units' squares; ``epsilon``-DP for a unit added, removed or replaced.
 
     Args:
-        request: names the figures.
-        part: of the budget; all of it is spent.
-        draws: of each kind; influences follow from them alone.
-        squares: sums the squares over the rows that the draws are of.
-        noise: sampler.
+        request: the request, which names the figures.
+        part: the part of the budget that is spent.
+        draws: the draw of each kind; influences are computed from these alone.
+        squares: sums the squares over the rows that were counted for the draws.
+        noise: sampler of the mechanism's noise.
 
     Raises:
-        ValueError: there is nothing to sum the squares with.
+        ValueError: ``squares`` is missing.
     """
     if squares is None:
         raise ValueError("squares: a request that pays for units' squares needs the rows again")
@@ -90,7 +90,7 @@ def _by_statistic(request: ReleaseRequest) -> dict[Statistic, list[int]]:
 
 
 def sampling_of(kind: str, request: ReleaseRequest, drawn: UnitDraw | None) -> Sampling:
-    """The sampling of a kind's figures: that of units, with what was released of them."""
+    """How a kind's figures are sampled: by units, with the released variance between units if there is one."""
     if drawn is None:
         return Sampling(max_rows=request.rows_of_unit)
     stddev = stddev_of(len(drawn.figures), drawn.epsilon * drawn.max_rows)
@@ -107,9 +107,10 @@ def sampling_of(kind: str, request: ReleaseRequest, drawn: UnitDraw | None) -> S
 
 
 def of_enough_units(result: Any, sampling: Sampling) -> Any:
-    """A result, without what it says of a population if fewer than ``FEWEST_UNITS`` may stand behind its smaller class.
+    """A result; its intervals for a population are left out if its smaller class may have under ``FEWEST_UNITS`` units.
 
-    As many rows as the largest design effect of its figures count as one. Intervals by normal errors do not hold then.
+    The number of units is estimated as rows over the largest design effect of the figures. With fewer units, intervals
+    from a normal approximation do not hold.
     """
     sizes = [size for name in ("positives", "negatives") if isinstance(size := getattr(result, name, None), float)]
     rows_of_one = max((effect.value for effect in sampling.effects.values()), default=float(sampling.max_rows))
@@ -133,7 +134,7 @@ ALIKE = 0.7
 
 
 def about_populations(request: ReleaseRequest, drawn: UnitDraw | None) -> tuple[str, ...]:
-    """What the rows are a sample of, and how much figures vary between units, one sentence each."""
+    """Sentences on the population that rows are a sample of, and on how much each figure varies between units."""
     unit, rows = request.unit.column, request.rows_of_unit
     if unit is None or rows == 1:
         return ()

@@ -1,4 +1,4 @@
-"""Counts of a column of numbers, with Spark: on its public grid, and again between bounds that are released."""
+"""Counts of a column of numbers, with Spark: on its public grid, and again on a grid between released bounds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Values:
 
 
 class SearchedValues(Values):
-    """Counts that may be needed again on a grid that is released: the key of a row is its value."""
+    """Counts that may be needed again on a released grid, for which the key of a row is its value."""
 
     def key(self, statistic: ValueCells, *inputs: Column) -> Column:
         """The value of a row that counts."""
@@ -57,11 +57,11 @@ class SearchedValues(Values):
         return sf.when(~sf.isnan(value), value)
 
     def cell(self, statistic: ValueCells, key: Column) -> Column:
-        """The cell of a row on the grid that is searched, by its key."""
+        """The cell of a row on the public grid, by its key."""
         return super().key(statistic, key)
 
     def with_rows(self, counts: ValueCounts, rows: DataFrame, name: str) -> ValueCounts:
-        """The counts with what counts the rows again, by their values in the column ``name``."""
+        """The counts, with a function that counts the rows on another grid, by their values in the column ``name``."""
         from spark_jobs.statistics.spark.values import count_values
         from spark_jobs.tables.contribution import WEIGHT
 

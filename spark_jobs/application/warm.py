@@ -1,18 +1,18 @@
-"""A process that is warm: runs of the application are forks of it, so that they find all imports done and Java running.
+"""A warm process: runs of the application are forked from it, so that all imports are done and Java is running.
 
-It reads no row, opens no request and draws nothing. What a run inherits is therefore the same for all runs, and what a
-run holds is in a process of its own that ends with it: nothing of one is in the memory of the next. The embedded engine
-is started by a run for itself. Java is shared: each run has a Spark context of its own in it, which is stopped at the
-run's end with its views, its cached blocks and its temporary files; a Java whose run did not end in order serves no
-other (``dp_operators.releasing.warm_runs``).
+It reads no row, opens no request and draws nothing. All runs therefore inherit the same, and each run is a process of
+its own: nothing of one run is in the memory of the next. Each run starts the embedded engine for itself. Java is
+shared: each run has a Spark context of its own in it, which is stopped at the run's end with its views, its cached
+blocks and its temporary files; a Java whose run did not end in order serves no other
+(``dp_operators.releasing.warm_runs``).
 
-The process is started with the environment of all its runs: what differs between them is one run's secret and the
-marks of its stages. Messages are lines of JSON on standard input, each answered by a line on standard output::
+The process is started with the environment that all its runs share; only the secret and the marks of the stages differ
+between runs. Messages are lines of JSON on standard input, each answered by a line on standard output::
 
     {"run": [ARGUMENT, ...], "variables": {NAME: VALUE}, "log": FILE}    {"pid": NUMBER}
     {"ended": NUMBER}                                     {"status": EXIT CODE}, null while it runs
 
-It ends when its standard input does, and without an answer if a run would find that Java has ended.
+The process ends when its standard input does; if Java has ended, it ends without an answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``python -m spark_jobs.checks``: a release against suites that people wrote, from standard input to standard output.
+"""``python -m spark_jobs.checks``: checks a release with Great Expectations suites, from standard input to output.
 
-The input is a JSON object with the ``release`` (the URI of its folder), the ``suites`` by the name of a file of it, and
-the folder of the ``data_docs`` or null. The output is an object with ``unmet``, a line for each expectation that is not
-met, or with ``refused``. ``dp_operators.operators.expectations`` starts it.
+The input is a JSON object with ``release`` (the URI of its folder), ``suites`` (by the name of the release's file that
+each checks), and ``data_docs`` (a folder, or null). The output is an object with ``unmet``, one line for each
+expectation that is not met, or with ``refused``, the reason. ``dp_operators.operators.expectations`` starts it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spark_jobs.contract.store.layout import ExitCode
 
 
 def main() -> int:
-    """Check once."""
+    """Read one request from standard input, check the release, and print the outcome."""
     # what the library prints would mix with the answer
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

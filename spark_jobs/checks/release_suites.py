@@ -1,8 +1,8 @@
-"""Suites of Great Expectations for the files of a published release: a checkpoint, and its data docs.
+"""Checks the files of a published release with suites of Great Expectations, and writes the data docs.
 
-A release is noisy and published, so a suite may expect anything of it, at no cost. The files are those of the manifest,
-compared with their hashes: tables in Parquet or CSV, and ``release.json``, whose row has the figures of all results by
-their names (``contract.figure_names``).
+A release is noisy and published, so checking it is post-processing and costs nothing. The files are those of the
+manifest, compared with their hashes: tables in Parquet or CSV, and ``release.json``, whose row has the figures of all
+results by their names (``contract.figure_names``).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def check_suites(release: str, suites: Mapping[str, Any], *, data_docs: str | No
         data_docs: folder for the pages that the library makes of the suites and their results; None for no pages.
 
     Raises:
-        InvalidRequest: there is no such release or file, a file is not the manifest's, a suite is not valid or is of a
-            column that its file lacks, or Great Expectations is not installed.
+        InvalidRequest: there is no such release or file, a file differs from the manifest, a suite is not valid or
+            names a column that its file lacks, or Great Expectations is not installed.
     """
     gx = _great_expectations()
     context = gx.get_context(mode="ephemeral")

@@ -1,4 +1,4 @@
-"""Releases of several owners' tables together: noisy sums of vectors that nobody sees in the clear."""
+"""Joint releases of several owners' tables: noisy sums of vectors, none of which anybody sees in the clear."""
 
 from spark_jobs.lazy import lazy_exports
 

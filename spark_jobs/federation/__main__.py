@@ -1,4 +1,4 @@
-"""``python -m spark_jobs.federation``: keys, agreements, a server's side of a federated release, later questions.
+"""``python -m spark_jobs.federation``: keys, agreements, serving a federated release, and later questions.
 
 Exit codes: 0 done, 1 the release ended without a result, or a file or store failed; 2 refused.
 """

@@ -5,8 +5,8 @@ others, modulo 2^64. Any ``S - 1`` of the shares are independent and uniform wha
 (Shamir 1979, section 1, gives the argument for one-time pads). Shares of several vectors are added server by server;
 the sums are shares of the sum.
 
-A sum is right if it lies in ``[-2^63, 2^63)``. Counts are bounded by the number of rows; noise is not, but a sum that
-wraps around is still a function of the noisy sum: privacy does not depend on it, and the probability of it is below
+A sum is correct if it lies in ``[-2^63, 2^63)``. Counts are bounded by the number of rows, noise is not. A sum that
+wraps around is still a function of the noisy sum, so privacy does not depend on this, and its probability is below
 ``exp(-2^62 / scale)`` per coordinate.
 
 A malicious party, or server, can move the sum by any amount: shares carry no proof of what was shared.
@@ -57,7 +57,7 @@ def add(shares: Sequence[Share]) -> Share:
     """The sum modulo 2^64 of shares of one shape, of one server or of all.
 
     Raises:
-        InvalidRequest: there are none, or their shapes differ, or they are not residues modulo 2^64.
+        InvalidRequest: there are no shares, their shapes differ, or they are not residues modulo 2^64.
     """
     if not shares or any(share.shape != shares[0].shape or share.dtype != np.uint64 for share in shares):
         raise InvalidRequest(
@@ -71,10 +71,10 @@ def add(shares: Sequence[Share]) -> Share:
 
 
 def reconstruct(shares: Sequence[Share]) -> Int64Array:
-    """The vector of which these are all the shares; see ``add`` for errors."""
+    """The vector that these shares, all of them, add up to; see ``add`` for errors."""
     return add(shares).view(np.int64)
 
 
 def residues(vector: Int64Array) -> Share:
-    """A vector of whole numbers, modulo 2^64."""
+    """The residues modulo 2^64 of a vector of whole numbers."""
     return np.ascontiguousarray(vector, dtype=np.int64).view(np.uint64)

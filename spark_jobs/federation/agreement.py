@@ -1,4 +1,4 @@
-"""The keys of a silo or a server; what all of them agree on is ``contract.agreement``."""
+"""The private keys of a silo or a server; ``contract.agreement`` has what all of them agree on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Keys:
     Attributes:
         signing: signs its messages.
         encryption: opens messages to it, and is the secret from which a silo derives the masks of its shares.
-        lasting: whether they are for several agreements; otherwise they are destroyed after their only one.
+        lasting: whether the keys are for several agreements; otherwise they are destroyed after the first.
     """
 
     signing: Ed25519PrivateKey = field(repr=False)
@@ -40,7 +40,7 @@ class Keys:
         """The keys that ``to_text`` wrote.
 
         Raises:
-            InvalidRequest: the text is none of its.
+            InvalidRequest: the text was not written by ``to_text``.
         """
         try:
             *words, last = text.split()
@@ -63,7 +63,7 @@ class Keys:
         return f"{' '.join([*words, *[_LASTING] * self.lasting])}\n"
 
     def public(self, name: str) -> Participant:
-        """What the others need to know."""
+        """The public keys, which the other participants need."""
         return Participant(
             name=name,
             signing_key=self.signing.public_key().public_bytes_raw().hex(),
@@ -75,7 +75,7 @@ def silo_of(agreement: Agreement, keys: Keys) -> str:
     """The name of the silo whose keys these are.
 
     Raises:
-        InvalidRequest: they are the keys of no silo of the agreement.
+        InvalidRequest: no silo of the agreement has these keys.
     """
     return _owner(keys, agreement.silos, "a silo")
 
@@ -84,7 +84,7 @@ def server_of(agreement: Agreement, keys: Keys) -> str:
     """The name of the server whose keys these are.
 
     Raises:
-        InvalidRequest: they are the keys of no server of the agreement.
+        InvalidRequest: no server of the agreement has these keys.
     """
     return _owner(keys, agreement.servers, "a server")
 

@@ -1,8 +1,8 @@
-"""A server's answers from comparison keys: how many hidden values lie below points that are asked for.
+"""A server's answers from comparison keys: shares of the noisy number of hidden values below requested points.
 
-Each point that is answered is paid for: before the server draws, it writes the point into a place in a folder of its
-own, created once, and there are as many places as evaluations. The noise of a point is derived from the server's key,
-the silos' keys and the point, so that whoever asks again, in whatever round, gets the same number.
+Each answered point is paid for: before the server draws noise, it writes the point to a place in a folder of its own. A
+place can be created only once, and there are as many places as evaluations. The noise of a point is derived from the
+server's key, the silos' keys and the point, so that asking again, in whatever round, gives the same number.
 
 Neighbours and guarantee: those of ``mechanisms.paid_counts``, for rows of one person in up to ``silos_per_person``
 silos, against all who see the answers and the secrets of the other server.
@@ -34,10 +34,10 @@ class Answering:
 
     Attributes:
         silo_keys: the server's keys of each silo's values.
-        header: of the silos' keys; its ``epsilon`` pays for ``l1_sensitivity`` evaluations.
+        header: the header of the silos' keys; its ``epsilon`` pays for ``l1_sensitivity`` evaluations.
         keys: the server's private keys.
         receipt: hash of the silos' keys.
-        places: a folder or URI that this server alone can write to.
+        places: a folder or URI for paid points, which this server alone can write to.
         silos_per_person: the largest number of silos that hold rows of one person.
     """
 
@@ -56,7 +56,7 @@ class Answering:
         return self.header.l1_sensitivity - len(self._paid)
 
     def answer(self, points: Int64Array) -> Share:
-        """This server's shares of the noisy numbers of values below points.
+        """This server's shares of the noisy numbers of values below each point.
 
         Raises:
             MessageRejected: too few evaluations are left for the points, of which none is answered then.
@@ -111,9 +111,10 @@ class Answering:
 
 
 def hidden(counts: Int64Array, capacity: int) -> tuple[Int64Array, int]:
-    """The values to be hidden in ``capacity`` keys, and their bits: a cell for each row, the smallest cells first.
+    """The values to hide in ``capacity`` keys, and their number of bits: the cell of each row, smallest cells first.
 
-    Keys that are left over hide a value above every edge of the grid, so that they never count.
+    Surplus keys hide a value above every edge of the grid, so that they never count; rows beyond ``capacity`` are left
+    out.
 
     Args:
         counts: exact counts per cell of the grid; private.
@@ -134,10 +135,10 @@ def keys_of(values: Int64Array, bits: int, words: DerivedWords) -> tuple[Share, 
 
 
 def key_words(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the vector of keys, from that in the header: their number and bits.
+    """The shape of the vector of keys, from the number of keys and of bits in the header.
 
     Raises:
-        MessageRejected: there cannot be such keys.
+        MessageRejected: there can be no keys of these numbers.
     """
     if len(shape) != 2:
         raise MessageRejected("the silos' keys have no number and bits")
@@ -148,7 +149,7 @@ def opened_keys(vector: Share, shape: tuple[int, ...], *, server: int, sender: s
     """The keys in a silo's vector.
 
     Raises:
-        MessageRejected: they are none of these bits.
+        MessageRejected: the vector does not hold keys of this number of bits.
     """
     try:
         return unpacked(vector, server=server, size=shape[0], bits=shape[1])
@@ -157,5 +158,5 @@ def opened_keys(vector: Share, shape: tuple[int, ...], *, server: int, sender: s
 
 
 def tag_of(points: bytes) -> str:
-    """What tells one question from another."""
+    """The hash of a question's points, which identifies the question."""
     return hashlib.sha256(points).hexdigest()

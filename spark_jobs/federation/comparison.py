@@ -1,14 +1,14 @@
-"""Distributed comparison functions: two servers evaluate ``x < point`` for points of their choice, and see no ``x``.
+"""Distributed comparison functions: two servers evaluate ``x < point`` at points of their choice without seeing ``x``.
 
 The owner of a number ``x`` in ``[0, 2^bits)`` makes two keys. From its key, server ``b`` computes for any public point
 ``q`` a residue ``y_b(q)`` modulo 2^64 with ``y_0(q) + y_1(q) = 1`` if ``x < q`` and 0 otherwise. Each key alone is
 computationally independent of ``x``. Sums over owners of ``y_b(q)`` are shares of the number of ``x`` below ``q``, so
-the servers can find an ECDF at any threshold, and a quantile by search, without the owners. Each evaluation that is
-opened must carry its noise and be paid for.
+the servers can find an ECDF at any threshold, and a quantile by search, without the owners. Each evaluation whose
+result is opened needs noise, and must be paid for.
 
 Source: Boyle, Chandran, Gilboa, Gupta, Ishai, Kumar, Rathee, EUROCRYPT 2021, figure 1, with the group of integers
-modulo 2^64 and payload 1. Their function is ``[q < a]`` of the point ``q``; here ``[x < q] = 1 - [q < x + 1]``, so that
-keys have one level more than ``x`` has bits. The pseudorandom generator is ``AES_k(s) xor s`` for four fixed keys
+modulo 2^64 and payload 1. Their function is ``[q < a]`` of the point ``q``; here ``[x < q] = 1 - [q < x + 1]`` is used,
+so keys have one level more than ``x`` has bits. The pseudorandom generator is ``AES_k(s) xor s`` for four fixed keys
 ``k``: secure if AES with these keys behaves as an ideal permutation (Guo, Katz, Wang, Yu, IEEE S&P 2020). The servers
 must follow the protocol; a wrong key moves its owner's term by any amount.
 
@@ -129,7 +129,7 @@ def _next_level(
 
 
 def packed(keys: ComparisonKeys) -> Share:
-    """The keys as one vector, for ``unpacked``; their number and bits alone decide its length."""
+    """The keys as one vector, for ``unpacked``; its length depends only on their number and bits."""
     bits = np.packbits(keys.bit_corrections, bitorder="little")
     bits = np.pad(bits, (0, -bits.size % 8)).view("<u8").astype(np.uint64)
     parts = (keys.seeds, keys.seed_corrections, keys.value_corrections)
@@ -137,7 +137,7 @@ def packed(keys: ComparisonKeys) -> Share:
 
 
 def packed_size(size: int, bits: int) -> int:
-    """The length of the vector of so many keys: 64 times it is at most 63 more than the bits of the keys."""
+    """The length, in 64-bit words, of the vector of ``size`` keys."""
     levels = bits + 1
     return size * (2 + 2 * levels + levels + 1) + (2 * levels * size + 63) // 64
 
@@ -146,7 +146,7 @@ def unpacked(vector: Share, *, server: int, size: int, bits: int) -> ComparisonK
     """The keys that ``packed`` wrote, of server 0 or 1.
 
     Raises:
-        InvalidRequest: the vector has not the length of so many keys.
+        InvalidRequest: the length of the vector is not that of so many keys.
     """
     if not 1 <= bits <= MAX_BITS or vector.shape != (packed_size(size, bits),):
         raise InvalidRequest(
@@ -191,16 +191,16 @@ def evaluate(keys: ComparisonKeys, points: Int64Array) -> Share:
 
 
 class PaidComparisons(PaidCounts):
-    """Noisy numbers of hidden values below points, of which so many are paid for beforehand; the owners are not needed.
+    """Noisy numbers of hidden values below points; ``evaluations`` points are paid for, and the owners are not needed.
 
-    Neighbours and guarantee: a person's ``values_per_person`` values are replaced by others; how many values there are,
-    both servers see. Each number changes by at most ``values_per_person``, and each server adds the noise of scale
+    Neighbours and guarantee: a person's ``values_per_person`` values are replaced by others; both servers see how many
+    values there are. Each number changes by at most ``values_per_person``, and each server adds the noise of scale
     ``evaluations * values_per_person / epsilon`` to its share. So one number is ``epsilon / evaluations``-DP against
-    whoever sees it and the secrets of one server, and all are ``epsilon``-DP by sequential composition, wherever the
+    anybody who sees it and the secrets of one server, and all are ``epsilon``-DP by sequential composition, even if
     points are chosen from earlier numbers. A point that is asked for again gets the same number.
 
     Args:
-        keys: of server 0 and of server 1; here both run in one process.
+        keys: the keys of server 0 and of server 1; here both run in one process.
         epsilon: the cost of all evaluations.
         evaluations: how many points may be asked for.
         values_per_person: the most values of one person, in all silos together.
@@ -226,7 +226,7 @@ class PaidComparisons(PaidCounts):
         self._law = NoiseShare(epsilon=epsilon, l1_sensitivity=sensitivity, contributors=2, colluding=1)
 
     def quantile(self, share: float) -> int:
-        """About the smallest value with at least this share of the hidden values at or below it, by bisection.
+        """Approximately the smallest value with at least this share of the hidden values at or below it, by bisection.
 
         Raises:
             InvalidRequest: the share is not between 0 and 1, or too few evaluations are left.

@@ -1,7 +1,7 @@
-"""Uniform words derived from a participant's keys, so that every attempt at one step takes the same ones.
+"""Uniform words derived from a participant's keys, so that every attempt at one step uses the same words.
 
-Stores are hostile ground: whoever owns one can delete a published sum and have it made again. Noise from fresh bits
-would then be averaged away, and fresh masks of other counts would differ by the counts. So both are derived, by
+Stores are not trusted: whoever owns a store can delete a published sum and have it made again. Fresh noise could then
+be averaged away, and two vectors under the same masks would reveal their difference. So masks and noise are derived, by
 HKDF-SHA256 and AES-256-CTR, from a secret key and from everything that they apply to: the same inputs give the same
 words, and other inputs give words that nobody without the key can tell from independent uniform ones.
 """
@@ -24,12 +24,13 @@ from spark_jobs.federation.messages import Header
 
 
 def derived_key(keys: Keys, purpose: str, *, header: Header, vectors: Iterable[Share]) -> bytes:
-    """32 bytes for one purpose in one round of one agreement, on the round's terms, and for these vectors.
+    """A key of 32 bytes for one purpose, in one round of one agreement, for the terms of the round and these vectors.
 
     Args:
-        keys: whose secret the bytes depend on.
-        purpose: no two uses share one.
-        header: of a message of the round; its agreement, round, shape, epsilon and sensitivity count.
+        keys: the keys whose secret the bytes depend on.
+        purpose: a text; no two uses share one.
+        header: the header of a message of the round; the bytes depend on its agreement, round, shape, epsilon and
+            sensitivity.
         vectors: residues that the bytes depend on.
     """
     digest = hashlib.sha256()
@@ -43,7 +44,7 @@ class DerivedWords:
     """A stream of uniform 64-bit words from a key; a source for ``split`` and for shares of noise.
 
     Args:
-        key: 32 bytes that serve for nothing else.
+        key: 32 bytes that are used for nothing else.
     """
 
     def __init__(self, key: bytes) -> None:

@@ -1,19 +1,20 @@
 """The rounds of a federated release between machines: silos and servers meet in the servers' folders.
 
 A server's folder has, for each round ``r``, an object of each silo, ``r/share-of-SILO``, and the server's ``r/sum``.
-Every object is created once, so whoever is killed and runs again finds what it wrote, and goes on. Where the owner of a
-store deletes an object, the next attempt makes the same one again: a silo's masks depend on its keys and its vector
-alone, and a server's noise on its keys and the shares that it sums (``derived``). Before a server draws, it writes the
-hash of those shares into a folder of its own, and never sums others in that round, so that nobody who replaces shares
-in a store can compare two sums.
+Every object is created once, so a participant that is killed and runs again finds what it wrote, and continues. If the
+owner of a store deletes an object, the next attempt makes the same object again: a silo's masks depend on its keys and
+its vector alone, and a server's noise on its keys and the shares that it sums (``derived``). Before a server draws
+noise, it writes the hash of those shares into a folder of its own, and never sums other shares in that round. So nobody
+can compare two sums by replacing shares in a store.
 
-Where a measurement asks how many rows lie below points, the silos share keys of comparisons once instead. Each round
-after that is a question of any of them: the points. Questions go on after the release, as long as evaluations are left
-that were paid for (``answering``).
+If a measurement asks how many rows lie below points, the silos share comparison keys once instead of vectors. Each
+later round is a question, a list of points, from any silo. Questions may continue after the release, as long as
+evaluations that were paid for are left (``answering``).
 
-A round ends with a sum of each server, or with its refusal if a share is missing after the agreed time or is not right.
-After a refusal nothing of the release can be published: every silo fails with the reason, and cannot ask again under
-the same agreement. A release ends when every silo has written the hash of its draw, and all hashes are equal.
+A round ends with the sum of each server, or with a server's refusal if a share is missing after the agreed time or is
+not valid. After a refusal nothing of the release can be published: every silo fails with the reason, and cannot try
+again under the same agreement. A release ends when every silo has written the hash of its draw, and all hashes are
+equal.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ EVERYBODY = "all"
 
 
 class FederationFailed(Exception):
-    """A federated release has ended without a result; the text says who was missing, or what was not right."""
+    """A federated release has ended without a result; the text says who was missing, or what was wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Meeting:
-    """What both roles need.
+    """What silos and servers have in common: the agreement, their keys, and reading a server's folder.
 
     Attributes:
-        agreement: of this release.
-        keys: this participant's.
-        poll_seconds: the pause between two looks into a folder.
+        agreement: the agreement of this release.
+        keys: this participant's private keys.
+        poll_seconds: the pause between two checks of a folder.
     """
 
     agreement: Agreement
@@ -71,7 +72,7 @@ class Meeting:
         return content
 
     def left(self) -> int | None:
-        """How many evaluations are left that were paid for; None if the release has not ended."""
+        """How many of the evaluations that were paid for are left; None if the release has not ended."""
         _, deposit, ended, points = self._history()
         if not ended:
             return None
@@ -126,7 +127,7 @@ class Meeting:
 
 @dataclass(frozen=True, kw_only=True)
 class Silo(Meeting):
-    """What one silo does in all rounds of a federated release.
+    """One silo's side of all rounds of a federated release.
 
     Attributes:
         silo: the silo's name.
@@ -142,7 +143,7 @@ class Silo(Meeting):
         """Fail at once if a server has refused a round: nothing of this release can be published any more.
 
         Raises:
-            FederationFailed: a server has.
+            FederationFailed: a server has refused a round.
         """
         for server in self.agreement.servers:
             store, turn = open_store(server.folder), 0
@@ -159,7 +160,7 @@ class Silo(Meeting):
         """Share a vector with the servers, and return the noisy sum of all silos' vectors.
 
         Raises:
-            FederationFailed: a server refused the round, or did not answer in time, or not rightly.
+            FederationFailed: a server refused the round, did not answer in time, or gave an invalid answer.
         """
         header, servers = self._header("share", values.shape, epsilon, l1_sensitivity), self.agreement.servers
         try:
@@ -169,7 +170,7 @@ class Silo(Meeting):
             raise FederationFailed(str(problem)) from None
 
     def deposit(self, counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity: int) -> Evaluate:
-        """Give both servers the keys of this silo's rows; what is returned asks how many rows lie below an edge.
+        """Give both servers comparison keys of this silo's rows; return a function that counts rows below edges.
 
         Args:
             counts: exact counts per cell of the grid; private.
@@ -192,7 +193,7 @@ class Silo(Meeting):
         """The noisy numbers of all silos' rows below points.
 
         Args:
-            deposit: the header of the silos' keys.
+            deposit: the header of the silos' comparison keys.
             points: edges of the grid, by number, shape (m,).
 
         Raises:
@@ -216,7 +217,7 @@ class Silo(Meeting):
             raise FederationFailed(str(problem)) from None
 
     def resumed(self) -> tuple[Self, Header, tuple[int, ...]]:
-        """This silo after the last answered round, the header of the silos' keys, and the points that were asked for.
+        """This silo after the last answered round, the header of the silos' keys, and the points asked for so far.
 
         Raises:
             FederationFailed: the release has not ended, or its silos have sent no keys.
@@ -227,7 +228,7 @@ class Silo(Meeting):
         return replace(self, _turns=itertools.count(turn)), deposit, points
 
     def end(self, draw_sha256: str) -> None:
-        """Say which draw this silo has made, and wait until every server has seen the same one of all silos.
+        """Publish the hash of this silo's draw, and wait until every server has the same hash from all silos.
 
         Raises:
             FederationFailed: the silos' draws differ, or a server did not answer in time.
@@ -312,10 +313,10 @@ def require_own(participants: Sequence[Participant], name: str, keys: Keys) -> N
 
 
 def share_uri(server: Server, turn: int, silo: str) -> str:
-    """Where a server finds what a silo sends it in a round."""
+    """The URI at which a server finds what a silo sends it in a round."""
     return f"{server.folder.rstrip('/')}/{turn}/share-of-{silo}"
 
 
 def sum_uri(server: Server, turn: int) -> str:
-    """Where a server answers a round."""
+    """The URI of a server's answer to a round."""
     return f"{server.folder.rstrip('/')}/{turn}/sum"

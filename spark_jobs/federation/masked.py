@@ -1,14 +1,14 @@
-"""Secure aggregation by pairwise masks: a server learns the sum of the parties' vectors, and survives absent parties.
+"""Secure aggregation by pairwise masks: a server learns only the sum of the parties' vectors; parties may drop out.
 
 Each pair of parties agrees on a mask, which one adds and the other subtracts, so that masks cancel in the sum; each
 party adds a mask of its own besides. The secrets behind both masks are shared between all parties (Shamir 1979) before
-any vector is sent. Once the vectors are there, ``threshold`` parties disclose to the server, of each party whose vector
-arrived, the share of its own mask, and of each other party, the share of its pairwise secret: never both of one party.
+any vector is sent. Once the vectors have arrived, ``threshold`` parties disclose shares of secrets to the server: for a
+party whose vector arrived, of its own mask; for any other party, of its pairwise secret; never of both for one party.
 
-Source: Bonawitz et al., CCS 2017, figure 4, for servers that follow the protocol (without its signatures). Vectors are
-hidden, but for the sum, from a server that colludes with fewer than ``2 threshold - parties`` parties, also if it lies
-about who was absent: two sets of ``threshold`` parties then have an honest one in common, which answers once. Messages
-of parties must reach the server authenticated. Sums are taken modulo 2^64; a malicious party can move the sum by any
+Source: Bonawitz et al., CCS 2017, figure 4, for servers that follow the protocol (without its signatures). A server
+that colludes with fewer than ``2 threshold - parties`` parties learns nothing of the vectors but the sum, even if it
+lies about who was absent: any two sets of ``threshold`` parties then have an honest party in common, which answers only
+once. Messages of parties must be authenticated. Sums are taken modulo 2^64; a malicious party can move the sum by any
 amount.
 
 The sum is disclosed to the server, so parties must add their shares of the noise (``noise_shares``) before masking:
@@ -45,9 +45,9 @@ class Session:
     """What all participants agree on beforehand.
 
     Attributes:
-        name: a text that no other aggregation has: the hash of the request and the number of the round.
-        parties: their number; they are numbered from 0.
-        threshold: how many must stay until the end.
+        name: a text that no other aggregation has, such as the hash of the request and the number of the round.
+        parties: the number of parties, which are numbered from 0.
+        threshold: how many parties must stay until the end.
 
     Raises:
         InvalidRequest: the threshold is not above half of the parties.
@@ -68,7 +68,7 @@ class Session:
 
 @dataclass(frozen=True, kw_only=True)
 class Introduction:
-    """A party's public keys: of the pairwise masks, and of messages to it."""
+    """A party's public keys: for the pairwise masks, and for messages to this party."""
 
     party: int
     mask_key: bytes
@@ -77,7 +77,7 @@ class Introduction:
 
 @dataclass(frozen=True, kw_only=True)
 class Disclosure:
-    """What one party discloses at the end: by party, a share of its own mask's secret, or of its pairwise secret."""
+    """What one party discloses at the end: shares of the secrets of others' own masks or pairwise masks, by party."""
 
     party: int
     own: Mapping[int, int] = field(repr=False)
@@ -118,7 +118,7 @@ class Party:
         """The messages of the second round: by recipient, an encrypted share of both secrets.
 
         Raises:
-            InvalidRequest: too few parties have introduced themselves, or one has twice.
+            InvalidRequest: too few parties have introduced themselves, or one has done so twice.
         """
         peers = _by_party(self.session, introductions)
         own = _shamir_shares(self._own, self.session)
@@ -136,7 +136,7 @@ class Party:
 
         Args:
             vector: whole numbers, this party's share of the noise included.
-            introductions: of the parties whose envelopes have arrived, this party's among them.
+            introductions: those of the parties whose envelopes have arrived, including this party.
         """
         peers = _by_party(self.session, introductions)
         total = residues(vector) + _mask(self._own, vector.shape)
@@ -149,13 +149,13 @@ class Party:
     def disclose(
         self, envelopes: Mapping[int, bytes], introductions: Sequence[Introduction], *, arrived: Collection[int]
     ) -> Disclosure:
-        """The message of the last round; a party answers one list of absent parties, and no other.
+        """The message of the last round; a party answers only one list of absent parties.
 
-        With the answers to two lists, a server would have both secrets of a party that is on one of them alone, and so
-        its vector.
+        From answers to two lists, a server would get both secrets of a party that is on only one of them, and so its
+        vector.
 
         Args:
-            envelopes: by sender, those that were addressed to this party.
+            envelopes: the envelopes addressed to this party, by sender.
             introductions: as in ``masked``.
             arrived: the parties whose masked vectors are in the sum.
 
@@ -205,14 +205,13 @@ def unmasked_sum(
     """The server's last step: the sum of the vectors that have arrived.
 
     Args:
-        session: as agreed.
-        vectors: by party, the masked vectors.
+        session: the agreed session.
+        vectors: the masked vectors, by party.
         introductions: as in ``Party.masked``.
-        disclosures: of at least ``threshold`` parties.
+        disclosures: those of at least ``threshold`` parties.
 
     Raises:
-        InvalidRequest: too few vectors have arrived, or too few disclosures for these vectors, or vectors of two
-            shapes.
+        InvalidRequest: too few vectors or disclosures have arrived, or the vectors differ in shape.
     """
     peers = _by_party(session, introductions)
     arrived, absent = vectors.keys() & peers.keys(), peers.keys() - vectors.keys()

@@ -1,12 +1,12 @@
-"""One measurement on several silos' statistics: the diagnostic does not know that the rows lie in different places.
+"""One measurement on several silos' statistics, by the same code of the diagnostic as for one table.
 
 Every silo runs the same measurement on its own exact statistic, with a sampler of noise that publishes the silos' noisy
 sum in place of its own noisy vector. A measurement may take several rounds: each depends on public facts and published
 sums alone, so all silos ask for the same rounds and end with the same draw, which is that of the pooled table.
 
 This holds for measurements that use exact numbers only in sums with fixed whole weights. ``LINEAR`` lists them, by kind
-and method; a test compares each with the pooled table's, bit for bit. The relation is ``ADD_REMOVE``: under
-``REPLACE_ONE`` a measurement takes the size of its table to be public, and a silo knows its own alone.
+and method; a test compares each with the pooled table's, bit for bit. The relation must be ``ADD_REMOVE``: under
+``REPLACE_ONE`` a measurement uses the size of the pooled table as public, and a silo knows only its own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def measure_together(
         diagnostic: its kind must be one of ``LINEAR``.
         statistics: the silos' exact statistics; private.
         aggregation: what publishes noisy sums over the silos.
-        options: those of the diagnostic's ``release``, but for ``noise``.
+        options: the options of the diagnostic's ``release``, except ``noise``.
 
     Raises:
         InvalidRequest: the kind or its method is not in ``LINEAR``, the relation is not ``ADD_REMOVE``, or an option is
@@ -86,14 +86,14 @@ def measure_in_silo(
     guarantee: str = PRIVATE,
     **options: Any,
 ) -> D:
-    """The draw of a diagnostic on the rows of several silos, in one of them; the others do the same.
+    """The draw of a diagnostic on the rows of all silos, made in one silo; the others call this at the same time.
 
     Args:
         diagnostic: its kind must be one of ``LINEAR``.
         statistic: this silo's exact statistic; private.
         exchange: sends this silo's vector, with epsilon and its 1-norm sensitivity, and returns the noisy sum of all.
         guarantee: the stamp of results with the noise of these sums.
-        options: those of the diagnostic's ``release``, but for ``noise``.
+        options: the options of the diagnostic's ``release``, except ``noise``.
 
     Raises:
         InvalidRequest: as for ``measure_together``.
@@ -104,16 +104,16 @@ def measure_in_silo(
 
 
 class SiloNoise:
-    """What a silo's measurement takes for its sampler of noise: each call publishes the silos' noisy sum.
+    """The noise sampler of a silo's measurement: each call publishes and returns the silos' noisy sum.
 
     Args:
         exchange: sends this silo's vector, with epsilon and its 1-norm sensitivity, and returns the published sum.
         guarantee: ``contract.release.PRIVATE`` or ``NOT_PRIVATE``.
-        factor: how many times the silos' noise is that of one table (``Agreement.noise_factor``). A measurement that
-            asks for the noise of one table at some epsilon gets noise of that size, and its cost is so many times that
-            epsilon.
-        deposit: gives the servers keys of this silo's rows, for measurements that ask how many lie below points; None
-            to exchange a vector for each of their questions.
+        factor: the ratio of the silos' noise to that of one table at the same cost (``Agreement.noise_factor``). A
+            measurement that asks for noise at some epsilon gets the noise of one table at that epsilon, at a cost of
+            ``factor`` times that epsilon.
+        deposit: gives the servers comparison keys of this silo's rows, for measurements that ask how many rows lie
+            below points; None to exchange a vector for each such question.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class SiloNoise:
 
     @property
     def deposit(self) -> Deposit | None:
-        """How to hand this silo's rows over to the servers, at the cost of the noise of one table."""
+        """The function that gives the servers keys of this silo's rows, at the cost of one table's noise, or None."""
         return None if self._deposit is None else partial(self._deposited, self._deposit)
 
     def _deposited(
@@ -162,7 +162,7 @@ class SiloNoise:
 
     @property
     def joint(self) -> bool:
-        """No: shares of ``k_norm`` noise would not add up to such noise."""
+        """False: shares of ``k_norm`` noise would not add up to ``k_norm`` noise."""
         return False
 
     def k_norm(self, values: NDArray[Any], *, epsilon: Cost, body: Body) -> Int64Array:

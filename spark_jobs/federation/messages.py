@@ -2,10 +2,10 @@
 
 A message is a header, a payload and an Ed25519 signature of both. The header binds it to one agreement, round, sender
 and recipient, so that it can be neither replayed nor passed off as another. A share is encrypted to its server (an
-ephemeral X25519 key, HKDF-SHA256 and AES-256-GCM), for whoever could read the shares of all servers would have the
-counts. So is its tag, which tells one vector of its silo from another: it is derived from the silo's key and the
-vector, so that whoever had it, and later the key, could confirm a guess of the counts. Two servers compare their tags
-by a code under a key that they alone share (``tags_code``). Published sums are in the clear.
+ephemeral X25519 key, HKDF-SHA256 and AES-256-GCM), because the shares of all servers together give the counts. A share
+comes with a tag, which distinguishes the vectors of its silo. The tag is derived from the silo's key and the vector,
+and is encrypted too: with the tag, and later the key, one could confirm a guess of the counts. Two servers compare
+their tags by a code under a key that only they share (``tags_code``). Published sums are in the clear.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TAG_BYTES = 32
 
 
 class MessageRejected(Exception):
-    """A message is not what its sender signed for this place; the text says what is wrong, and no number."""
+    """A message is not what its sender signed for this place; the text says what is wrong, without any number of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +44,14 @@ class Header:
     """What a message is, and what it belongs to.
 
     Attributes:
-        agreement: its hash.
-        kind: "share", "sum", "end" or "refusal".
+        agreement: hash of the agreement.
+        kind: of a silo "share", "keys", "question" or "end"; of a server "sum", "kept" (the keys), "end" or "refusal".
         turn: the round, from 0.
         sender, recipient: names; the recipient of a sum or a refusal is "all".
-        shape: of the vector.
-        epsilon, l1_sensitivity: of the noise, as the measurement asks for it.
-        tag: of a question, the hash of its points; of a sum, for each other server the code of the silos' tags.
-        version: of the protocol.
+        shape: shape of the vector.
+        epsilon, l1_sensitivity: those of the noise that the measurement asks for.
+        tag: for a question, the hash of its points; for a sum, the code of the silos' tags for each other server.
+        version: version of the protocol.
     """
 
     agreement: str
@@ -67,7 +67,7 @@ class Header:
 
     @property
     def terms(self) -> tuple[tuple[int, ...], str, int]:
-        """On what all shares of a round must agree."""
+        """The fields that must be the same in all shares of a round."""
         return self.shape, self.epsilon, self.l1_sensitivity
 
 
@@ -75,7 +75,7 @@ _HEADER = TypeAdapter(Header)
 
 
 def sign(header: Header, payload: bytes, *, keys: Keys) -> bytes:
-    """The bytes of a message."""
+    """The bytes of a message: header, payload and signature."""
     text = json.dumps(asdict(header), sort_keys=True).encode()
     signed = len(text).to_bytes(4, "big") + text + payload
     return signed + keys.signing.sign(signed)
@@ -106,7 +106,7 @@ def read(
 
 
 def encrypt(share: Share, *, tag: bytes, recipient: Participant, context: str) -> bytes:
-    """A share and its tag, of 32 bytes, that its server alone can read."""
+    """A share and its tag of 32 bytes, encrypted so that only the share's server can read them."""
     ephemeral = X25519PrivateKey.generate()
     shared = ephemeral.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(recipient.encryption_key)))
     public = ephemeral.public_key().public_bytes_raw()
@@ -116,10 +116,10 @@ def encrypt(share: Share, *, tag: bytes, recipient: Participant, context: str) -
 
 
 def decrypt(payload: bytes, *, keys: Keys, context: str, shape: tuple[int, ...], sender: str) -> tuple[bytes, Share]:
-    """The tag and the share that ``encrypt`` made one message of.
+    """The tag and the share in a message of ``encrypt``.
 
     Raises:
-        MessageRejected: it was encrypted for another server or place, or is not a vector of this shape.
+        MessageRejected: the message was encrypted for another server or place, or has no vector of this shape.
     """
     public, text = payload[:_KEY_BYTES], payload[_KEY_BYTES:]
     try:
@@ -131,14 +131,14 @@ def decrypt(payload: bytes, *, keys: Keys, context: str, shape: tuple[int, ...],
 
 
 def tags_code(tags: Sequence[bytes], header: Header, *, keys: Keys, other: Participant) -> str:
-    """What tells whether another server has received shares of the same vectors, and nothing else to anybody else.
+    """A code by which two servers check that they have received shares of the same vectors; it tells others nothing.
 
-    Both servers compute the same code if and only if their tags are the same; its key is that of the two.
+    Both servers compute the same code if and only if their tags are the same; its key is one that only they share.
 
     Args:
-        tags: of all silos' shares in a round, in the agreement's order.
-        header: of a message of the round; its agreement and round count.
-        keys: this server's.
+        tags: the tags of all silos' shares in a round, in the agreement's order.
+        header: the header of a message of the round; the code depends on its agreement and round.
+        keys: this server's private keys.
         other: the other server.
     """
     shared = keys.encryption.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(other.encryption_key)))
@@ -148,10 +148,10 @@ def tags_code(tags: Sequence[bytes], header: Header, *, keys: Keys, other: Parti
 
 
 def vector(content: bytes, *, shape: tuple[int, ...], sender: str) -> Share:
-    """Residues modulo 2^64.
+    """The vector of residues modulo 2^64 in a payload.
 
     Raises:
-        MessageRejected: the length is not that of the shape.
+        MessageRejected: the payload's length does not fit the shape.
     """
     if len(content) != 8 * math.prod(shape):
         raise MessageRejected(f"a vector of {sender} has another length than its header says")
@@ -159,7 +159,7 @@ def vector(content: bytes, *, shape: tuple[int, ...], sender: str) -> Share:
 
 
 def context(header: Header) -> str:
-    """What an encrypted share is bound to."""
+    """The associated data that an encrypted share is bound to."""
     return json.dumps([header.agreement, header.turn, header.sender, header.recipient])
 
 

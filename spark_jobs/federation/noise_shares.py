@@ -8,8 +8,8 @@ variable is the sum of ``k`` independent negative binomial variables ``NB(1/k, a
 since their generating function is ``((1 - a) / (1 - a z))^r``. Each contributor draws ``NB(1/k) - NB(1/k)``.
 
 Guarantee: if at least ``k`` contributors are honest and present, the sum holds the whole two-sided geometric noise of
-``scale``, unknown to everybody else. What other contributors add, or know, is independent of it, and adding it is
-post-processing. So the sum of vectors whose neighbours differ by at most ``l1_sensitivity`` in 1-norm is
+``scale``, unknown to everybody else. What other contributors add, or know, is independent of this noise, and adding it
+is post-processing. So the sum of vectors whose neighbours differ by at most ``l1_sensitivity`` in 1-norm is
 ``epsilon``-DP for ``scale >= l1_sensitivity / epsilon``, against all who see it and up to ``contributors - k`` of the
 contributors together.
 
@@ -17,8 +17,8 @@ A contributor that adds the whole noise may add noise of any scale: the digits o
 independent, since ``a^(d_0 + d_1 m + ...) = a^d_0 (a^m)^d_1 ...``, and each is geometric below ``m``.
 
 Sampling is exact, by inversion: a variable is the number of distribution values at or below a uniform number ``U``. The
-first 64 bits of ``U`` decide but for a chance of about 2^-64 per distribution value; then more bits of ``U`` and more
-digits of the distribution are computed until they decide.
+first 64 bits of ``U`` decide, except with a probability of about 2^-64 per distribution value; in that case more bits
+of ``U`` and more digits of the distribution are computed until they decide.
 """
 
 from __future__ import annotations
@@ -53,13 +53,12 @@ class NoiseShare:
     Attributes:
         epsilon: the cost of the sum.
         l1_sensitivity: the 1-norm sensitivity of the summed vector.
-        contributors: how many add a share.
+        contributors: how many contributors add a share.
         colluding: how many of them may be absent, or may tell others their shares, without harm to the guarantee.
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0, or so small that the scale exceeds ``MAX_SCALE``, or
-            ``MAX_WHOLE_SCALE`` if each adds the whole noise; or no contributor remains that neither colludes nor is
-            absent.
+            ``MAX_WHOLE_SCALE`` if each contributor adds the whole noise; or ``colluding`` leaves no honest contributor.
     """
 
     epsilon: Cost
@@ -95,7 +94,7 @@ class NoiseShare:
         """One contributor's share for each coordinate of a vector.
 
         Args:
-            shape: of the vector.
+            shape: shape of the vector.
             noise: source of uniform bits (``SecureNoise`` in production).
         """
         both = negative_binomials(2 * int(np.prod(shape)), parts=self.honest, scale=self.scale, noise=noise)
@@ -103,7 +102,7 @@ class NoiseShare:
 
 
 def negative_binomials(count: int, *, parts: int, scale: float, noise: Words) -> Int64Array:
-    """``count`` independent exact draws of ``NB(1/parts, exp(-1/scale))``; ``parts`` of them add up to a geometric.
+    """``count`` exact, independent draws of ``NB(1/parts, exp(-1/scale))``; ``parts`` draws sum to a geometric one.
 
     Args:
         count: how many.

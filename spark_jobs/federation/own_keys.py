@@ -1,12 +1,14 @@
-"""A participant's private keys in a file, and their end: keys for one agreement outlive its last evaluation by nothing.
+"""A participant's private keys in a file; keys for one agreement are destroyed after its last evaluation.
 
-Masks and noise are derived from private keys, so that every attempt at a round makes the same ones. Whoever got keys
-later could derive them again. So keys for one agreement are destroyed once nothing can be asked any more that was paid
-for: by a silo when its draft is stored, by a server when all silos have ended, by either when no evaluation is left.
+Masks and noise are derived from private keys, so that every attempt at a round makes the same ones. Whoever got the
+keys later could derive these again. So keys for one agreement are destroyed once no evaluation that was paid for is
+left: by a silo when its draft is stored, by a server when all silos have ended, or, if evaluations are left then, by
+each after the last one.
 
-First a file ``NAME.closed`` says so; then the keys are overwritten and removed. A process that is killed before the
-first step has its keys, and goes on with them. After it the agreement is closed, and whoever looks for the keys does
-what is left of the second step. Copies that a file system, a backup or an administrator keeps are out of reach.
+The first step creates a file ``NAME.closed``; the second overwrites and removes the keys. A process that is killed
+before the first step still has its keys, and continues with them. After the first step the agreement is closed, and the
+next process that looks for the keys completes the second. Copies that a file system, a backup or an administrator keeps
+are out of reach.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ from spark_jobs.federation.agreement import Keys
 
 
 class AgreementClosed(InvalidRequest):
-    """The keys were destroyed after the last evaluation that was paid for: nothing can be asked any more."""
+    """The keys were destroyed after the last evaluation that was paid for; no further question can be asked."""
 
 
 def registered_keys(environ: Mapping[str, str], name: str) -> Keys:
     """The private keys of this silo or server, which lie beside the registered federation of this name.
 
     Raises:
-        AgreementClosed: they were destroyed.
-        InvalidRequest: there are none.
+        AgreementClosed: the keys were destroyed.
+        InvalidRequest: there are no keys.
     """
     return read_keys(registered_file(environ, name, "keys"), name=name)
 
@@ -40,13 +42,13 @@ def read_keys(path: Path, *, name: str, field: str = "federation") -> Keys:
     """The keys in a file.
 
     Args:
-        path: of the file, ``….keys``.
-        name: what is refused if there are none.
-        field: what that is.
+        path: path of the file, ``….keys``.
+        name: the value that the error states if there are no keys.
+        field: the field that the error states.
 
     Raises:
-        AgreementClosed: they were destroyed.
-        InvalidRequest: there are none, or the file cannot be read.
+        AgreementClosed: the keys were destroyed.
+        InvalidRequest: there are no keys, or the file cannot be read.
     """
     if is_closed(path):
         with suppress(OSError):  # the folder may be mounted for reading alone
@@ -72,7 +74,7 @@ def is_closed(path: Path) -> bool:
 
 
 def destroy(path: Path) -> bool:
-    """Destroy the keys in a file if they are for one agreement; whether there are none any more.
+    """Destroy the keys in a file unless they are for several agreements; return whether they are destroyed.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -94,7 +96,7 @@ def destroy(path: Path) -> bool:
 
 
 def erase(path: Path) -> None:
-    """Overwrite a file and remove it; nothing if there is none."""
+    """Overwrite a file and remove it; do nothing if there is none."""
     with suppress(FileNotFoundError):
         with path.open("r+b") as file:
             failpoint("before_overwrite_keys")

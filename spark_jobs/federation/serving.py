@@ -1,4 +1,4 @@
-"""A server's side of the rounds of ``exchange``: it sums what the silos share, answers points, and adds its noise."""
+"""A server's side of the rounds of ``exchange``: it sums the silos' shares, answers questions, and adds its noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Summing(Meeting):
     Attributes:
         server: the server's name.
         receipts: a folder or URI that this server alone can write to; it outlives every attempt.
-        keys_file: of its keys, which are destroyed when nothing can be asked any more; None to keep them.
+        keys_file: the file of the server's keys, which are destroyed when no evaluation is left; None to keep them.
     """
 
     server: str
@@ -48,7 +48,7 @@ class Summing(Meeting):
         """The server's side of a federation that its administrator has registered under this name.
 
         Raises:
-            InvalidRequest: there is none, or it is a silo's.
+            InvalidRequest: no federation has this name, or it is registered for a silo.
         """
         registration = Registration.read(environ, Federation(name=name).name)
         if registration.receipts is None:
@@ -70,7 +70,8 @@ class Summing(Meeting):
         """Answer rounds until all silos have ended with the same draw, and return how many rounds there were.
 
         Args:
-            answer_seconds: how long to wait for each further question after that, while evaluations are left.
+            answer_seconds: how long to wait, after the release has ended, for each further question while evaluations
+                are left.
 
         Raises:
             FederationFailed: a round was refused.

@@ -1,8 +1,8 @@
 """Noisy sums over several parties, and the measurement of a diagnostic on tables that are never pooled.
 
 ``UStat`` is the building block of Barczewski, Le Mawass and Ramon: it sums the parties' integer vectors, adds noise and
-publishes the result. Every linear measurement of this project needs nothing else, and the law of what it publishes does
-not depend on who the parties are. Implementations differ in whom the parties must trust:
+publishes the result. Every linear measurement of this project needs nothing else, and the distribution of what is
+published does not depend on the implementation. Implementations differ in whom the parties must trust:
 
 ========== ===========================================================================================
 Curator    one trusted party that sees every vector
@@ -10,9 +10,9 @@ Servers    ``additive``: servers of which at least one must not collude with the
 Masked     ``masked``: one server that sees sums alone, and parties that may drop out
 ========== ===========================================================================================
 
-Neighbours and guarantee: a person has rows in at most ``silos_per_person`` silos, and so changes as many vectors. The
-noise is calibrated for that many times the sensitivity of one silo's vector; the published sum is ``epsilon``-DP for
-the pooled rows.
+Neighbours and guarantee: a person has rows in at most ``silos_per_person`` silos, and so changes at most that many
+vectors. The noise is calibrated to ``silos_per_person`` times the sensitivity of one silo's vector; the published sum
+is ``epsilon``-DP for the pooled rows.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class UStat(Protocol):
         """The sum of one vector of each party, plus noise.
 
         Args:
-            vectors: of one shape; those of neighbours differ, in one party, by at most ``l1_sensitivity`` in 1-norm.
+            vectors: one vector of each party, all of one shape; in neighbours, each changed vector differs by at most
+                ``l1_sensitivity`` in 1-norm.
             epsilon: the cost.
-            l1_sensitivity: of one party's vector.
+            l1_sensitivity: the 1-norm sensitivity of one party's vector.
 
         Raises:
             InvalidRequest: the shapes differ, or the noise cannot be drawn at this cost.
@@ -80,7 +81,7 @@ class Servers:
     """Servers that hold additive shares; each adds a share of the noise to its sum before it publishes it.
 
     Attributes:
-        servers: their number, at least 2.
+        servers: the number of servers, at least 2.
         colluding: how many may collude, at most ``servers - 1``. The others' shares of noise suffice for the guarantee;
             with ``servers - 1`` each adds the whole noise.
         silos_per_person: the largest number of parties that hold rows of one person.
@@ -98,7 +99,7 @@ class Servers:
         return self.noise.guarantee
 
     def noisy_sum(self, vectors: Sequence[Int64Array], *, epsilon: Cost, l1_sensitivity: int) -> Int64Array:
-        """See ``UStat.noisy_sum``; each step is one role's, and sees what that role sees."""
+        """See ``UStat.noisy_sum``; each step of the code belongs to one role, and uses only what this role sees."""
         law = NoiseShare(
             epsilon=epsilon,
             l1_sensitivity=self.silos_per_person * l1_sensitivity,
@@ -115,11 +116,11 @@ class Servers:
 
 @dataclass(frozen=True, kw_only=True)
 class Masked:
-    """One server that learns noisy sums alone; each party adds a share of the noise behind its masks.
+    """One server that learns only noisy sums; each party adds a share of the noise before masking.
 
     Attributes:
         threshold: how many parties must stay until the end; above half of them.
-        colluding: how many may collude with the server, below ``2 threshold - parties``.
+        colluding: how many parties may collude with the server, below ``2 threshold - parties``.
         silos_per_person: the largest number of parties that hold rows of one person.
         noise: source of the uniform bits of the noise (``SecureNoise`` in production).
     """

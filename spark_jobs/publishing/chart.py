@@ -1,6 +1,6 @@
-"""A picture as a specification: its frame, its texts, what is painted, and a legend where it stands alone.
+"""Plots of one set of axes, from a specification: frame, texts, a painting function, and a legend for the file.
 
-What pages paint has one style here: bands, curves, reference lines, and the word where nothing is defined.
+The shared elements have one style: bands, curves, reference lines, and the word "undefined".
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def chart(
     probes: tuple[Probe, ...] = (),
     keys: Legend | None = None,
 ) -> Plot:
-    """A plot of one set of axes, whose file has a heading, and a legend of what is drawn.
+    """A plot of one set of axes; as a file of its own it also has a heading and a legend.
 
     Args:
         paint: draws on the axes.
@@ -52,7 +52,7 @@ def chart(
         description: text alternative for readers who cannot see the plot.
         lines: lines below the heading.
         frame: sizes of the picture.
-        labels: of the horizontal and the vertical axis.
+        labels: those of the horizontal and the vertical axis.
         heading: the heading, if it is not the title.
         legend: adds the legend, if anything on the axes has a label.
         probes: points with values to show.
@@ -81,7 +81,7 @@ def _legend(axes: Axes, **placed: Any) -> None:
 
 
 def share_ticks(axes: Axes, *, margin: float) -> None:
-    """Both axes from 0 to 100 %, with a margin."""
+    """Set both axes to run from 0 to 100 %, with a margin."""
     ticks = np.linspace(0.0, 1.0, 6)
     texts = [f"{100 * tick:.0f} %" for tick in ticks]
     axes.set_xticks(ticks, texts)
@@ -93,14 +93,14 @@ def share_ticks(axes: Axes, *, margin: float) -> None:
 def draw_band(
     axes: Axes, x: ArrayLike, ends: Ends[FloatArray], *, colour: str = "curve", opacity: float = 0.22, **style: Any
 ) -> None:
-    """Draw the region between both ends."""
+    """Draw the region between the lower and the upper ends of a band."""
     axes.fill_between(x, *ends, color=light(colour), alpha=opacity, linewidth=0, **style)
 
 
 def draw_bands(
     axes: Axes, x: ArrayLike, bands: Mapping[str, Ends[FloatArray]], confidence: float, **style: Any
 ) -> None:
-    """Draw one or two bands of a level, the outer one first, by what each is a band of."""
+    """Draw one or two confidence bands, the outer one first, labelled by what each is a band for."""
     for (what, ends), opacity in zip(bands.items(), _OPACITIES[-len(bands) :], strict=True):
         draw_band(axes, x, ends, opacity=opacity, label=f"{level(confidence)} band {what}", **style)
 
@@ -111,7 +111,7 @@ def draw_curve(axes: Axes, x: ArrayLike, y: ArrayLike, *, label: str, **style: A
 
 
 def draw_reference(axes: Axes, x: ArrayLike, y: ArrayLike, *, label: str) -> None:
-    """Draw the dashed line of what a release is compared with."""
+    """Draw the dashed reference line that a release is compared with."""
     axes.plot(x, y, color=light("chance"), linewidth=1.3, linestyle=(0, (4, 3)), label=label)
 
 
@@ -121,11 +121,11 @@ def draw_zero(axes: Axes, **style: Any) -> None:
 
 
 def draw_undefined_aside(axes: Axes, why: str) -> None:
-    """Write "undefined", and why, above the diagonal of an empty plot from 0 to 1."""
+    """Write "undefined", and why, above the diagonal of an empty plot whose axes run from 0 to 1."""
     axes.text(0.33, 0.82, "undefined", color=light("muted"), size=20, ha="center", va="center")
     axes.text(0.33, 0.74, why, color=light("muted"), size=10, ha="center", va="center")
 
 
 def along(value: float, ends: tuple[float, float]) -> float:
-    """Where a value lies between both ends of an axis: 0 to 1."""
+    """The position of a value between both ends of an axis, from 0 to 1; values beyond an end are moved to it."""
     return float(np.clip((value - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0))

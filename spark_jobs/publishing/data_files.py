@@ -18,7 +18,8 @@ MEDIA_TYPE, CSV = "application/vnd.apache.parquet", "text/csv"
 def csv_bytes(columns: Mapping[str, Column]) -> bytes:
     """The columns as CSV with a header, in UTF-8; NaN becomes an empty field, and texts are quoted and guarded.
 
-    A text that a spreadsheet would compute is written after an apostrophe; the Parquet file has it as it is.
+    A text that a spreadsheet would evaluate as a formula gets an apostrophe in front; the Parquet file has it
+    unchanged.
     """
     arrays = {name: _shown(_array(column)) for name, column in columns.items()}
     sink = pa.BufferOutputStream()

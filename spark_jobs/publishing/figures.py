@@ -37,7 +37,7 @@ _SETTINGS: dict[RcKeyType, Any] = {
 
 @contextmanager
 def fixed_settings() -> Iterator[None]:
-    """The library's defaults and this module's settings, whatever the user's configuration."""
+    """A context with matplotlib's defaults and this module's settings, whatever the user's configuration."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_SETTINGS)
@@ -70,7 +70,7 @@ class Frame:
     Attributes:
         width, height: size of the file's plot in inches, without its heading.
         heading: height of the heading in inches.
-        small: width in the report, in inches; small, so that text stays legible on a phone.
+        small: width in the report, in inches; it is small so that text stays legible on a phone.
         box: left, bottom, width and height of the axes, as fractions of the plot without its heading.
     """
 
@@ -81,7 +81,7 @@ class Frame:
     box: tuple[float, float, float, float]
 
     def axes(self, *, alone: bool, x_label: str, y_label: str) -> tuple[Figure, Axes]:
-        """A figure with one plain set of axes; with room for a heading above them if it stands ``alone``."""
+        """A figure with one plain set of axes, and room for a heading above them if it stands ``alone``."""
         left, bottom, wide, high = self.box
         size = (
             (self.width, self.height + self.heading) if alone else (self.small, self.small * self.height / self.width)

@@ -79,7 +79,7 @@ _DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def visible(value: Any) -> Any:
-    """``value``; in a text, control and direction-changing characters become �: a page must read as its request."""
+    """``value``; in its texts, control and direction-changing characters become �: a page must read as its request."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(character) else character for character in value)

@@ -36,7 +36,7 @@ def shade_cells(
     darkest: float,
     label: str = "",
 ) -> None:
-    """Shade each cell by its depth from 0, not drawn, to 1 (first axis along x); NaN is not drawn either."""
+    """Shade each cell by its depth from 0 to 1 (first axis along x); cells of depth 0 or NaN are not drawn."""
     shades = np.ceil(np.nan_to_num(depths) * _SHADES).astype(np.int64)
     for shade in range(1, _SHADES + 1):
         cells = np.argwhere(shades == shade)
@@ -50,7 +50,7 @@ def shade_cells(
 
 
 def shown_part(counts: Int64Array, edges: FloatArray, *, kept: float) -> tuple[float, float]:
-    """The edges beyond which at most a fraction ``kept`` of the counts lies, at either end, with a margin of a cell."""
+    """The edges that leave at most a fraction ``kept`` of the counts beyond either end, with a margin of one cell."""
     total = int(counts.sum())
     if total == 0:
         return float(edges[0]), float(edges[-1])

@@ -1,4 +1,4 @@
-"""The entries of a plot's legend whose marks are in its picture: a legend names nothing that is not drawn."""
+"""Leaves out the entries of a plot's legend whose marks are not drawn in its picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Style = Mapping[str, str]
 
 
 def drawn(legend: tuple[tuple[str, str], ...], svg: bytes) -> tuple[tuple[str, str], ...]:
-    """The entries of ``legend`` with a mark of their kind in ``svg``, a picture in the light values of the tokens."""
+    """The entries of ``legend`` that have a mark in ``svg``, a picture in the light values of the colour tokens."""
     styles = [_style(text) for text in _STYLE.findall(svg.decode("utf-8"))]
     return tuple((key, label) for key, label in legend if _MARKS.get(key, _always)(styles))
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class InColumns(Protocol):
-    """A result of so many groups that its values are better written from arrays than from lists."""
+    """A result with so many groups that its values are written from arrays instead of lists."""
 
     def to_columns(self) -> dict[str, Any]:
-        """The fields of ``to_dict``, in which sequences that are read slice by slice replace long lists."""
+        """The fields of ``to_dict``, with long lists replaced by sequences that are read slice by slice."""
         ...
 
 
@@ -45,14 +45,14 @@ class Column:
 def figure_columns(
     result: PublishedFields, field: str, meaning: str, ends: Mapping[str, str], *, share: str = ""
 ) -> dict[str, Column]:
-    """The columns of a figure: those of the value, and of both ends of each sort of interval that it publishes.
+    """The columns of a figure: its value, and both ends of each kind of interval that it publishes.
 
     Args:
         result: the result.
-        field: its field.
+        field: the result's field that holds the figure.
         meaning: what the value is.
-        ends: what the ends of each sort of interval are, without ``lower`` or ``upper``.
-        share: what the share that is due to the noise is; its column is left out if this is empty.
+        ends: for each kind of interval, what its ends are, without ``lower`` or ``upper``.
+        share: the meaning of the column with the share that is due to the noise; empty to leave that column out.
     """
     figures, spec = getattr(result, field), result.specs()[field]
     values = spec.write(figures)
@@ -183,9 +183,9 @@ class Multiples:
     Attributes:
         heading: a few words.
         note: what they have in common; may be empty.
-        plots: the caption of each, which may be text of a user; its scale; and the plot.
-        wide: whether they have text of their own, and need room for it.
-        legend: keys, and what is drawn in them; the note says which of it is in a plot.
+        plots: for each plot its caption, which may be text of a user, its scale, and the plot.
+        wide: whether the plots have text of their own, and need room for it.
+        legend: colour tokens and what is drawn in them; the note says which of these a plot has.
     """
 
     heading: str

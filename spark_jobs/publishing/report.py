@@ -50,12 +50,12 @@ class SmallPlots:
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosed:
-    """A data file's rows in the page itself, which may be read far from the other files.
+    """A data file's rows, enclosed in the page itself, which may be read without the other files.
 
     Attributes:
         name: the file's name without suffix.
         content: the rows as CSV, at most about ``MAX_ENCLOSED`` bytes.
-        every: one row in so many is there, from the first on; 1 for all of them.
+        every: one row in this many is enclosed, from the first on; 1 if all rows are.
         stamped: whether the rows are of a draft without a guarantee, which the CSV's name then says.
     """
 
@@ -66,12 +66,12 @@ class Enclosed:
 
     @property
     def file(self) -> str:
-        """The name under which a browser saves them."""
+        """The name under which a browser saves the rows."""
         return f"{'NOT_PRIVATE_' if self.stamped else ''}{self.name}.csv"
 
     @property
     def href(self) -> str:
-        """A link that has the rows in itself."""
+        """A ``data:`` link that contains the rows."""
         return f"data:text/csv;charset=utf-8;base64,{b64encode(self.content).decode()}"
 
 
@@ -223,14 +223,14 @@ def shortened(fields: Any) -> Any:
 
 
 def runs(text: str) -> list[tuple[str, bool]]:
-    """``text`` split into runs, each with whether it is an exponent: ``e^0.5`` is typeset as a power."""
+    """``text`` split into parts, each with whether it is an exponent: ``e^0.5`` is typeset as a power."""
     pieces = re.split(r"(?<=[e0-9])\^(-?[0-9]+(?:\.[0-9]+)?)", text)
     return [(piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece]
 
 
 @cache
 def environment() -> Environment:
-    """The templates, which escape every text."""
+    """The environment of the page's templates, which escape every text."""
     templates = Environment(
         loader=PackageLoader("spark_jobs.publishing", "templates"),
         autoescape=True,

@@ -34,10 +34,10 @@ class ShadedTable:
     """The cells of a table that are drawn.
 
     Attributes:
-        values: shape (rows, columns); NaN where there is none.
+        values: shape (rows, columns); NaN where a cell has no value.
         weak: cells that say little: their numbers are muted, and they are not shaded; shape (rows, columns).
         rows, columns: labels.
-        write: a value in few characters.
+        write: turns a value into a few characters.
     """
 
     values: FloatArray
@@ -106,9 +106,9 @@ class Bars:
     """Whiskers side by side, with labels below.
 
     Attributes:
-        whiskers: lower end, value, upper end and the token of the colour of each, from left to right.
-        labels: of each.
-        ends: of the axis upwards; what lies beyond is cut off.
+        whiskers: lower end, value, upper end and colour token of each whisker, from left to right.
+        labels: the label of each whisker.
+        ends: the ends of the vertical axis; what lies beyond is cut off.
     """
 
     whiskers: Sequence[Whisker]

@@ -1,4 +1,4 @@
-"""``report.html`` of a stream: from what was published of it, and nothing else, however long it is."""
+"""``report.html`` of a stream of any length, from its published files alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StreamFacts:
         spendings: what each part of the mechanism costs.
         statement: the guarantee in plain words.
         rules, assumptions: one sentence each.
-        versions: the versions of the programs that began it.
+        versions: the versions of the programs that began the stream.
     """
 
     request: StreamRequest
@@ -75,7 +75,7 @@ def stream_html(facts: StreamFacts, sections: Mapping[str, Rendering], *, releas
         facts: the facts of the stream.
         sections: its sections, by name.
         released: the number of steps that the page shows.
-        segments: the number of files that have them.
+        segments: the number of files that hold these steps.
     """
     request = facts.request
     marks = stamp.marks(facts.guarantee, facts.status)

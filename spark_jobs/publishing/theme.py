@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One colour, on a light page and on a dark one, as ``#rrggbb``."""
+    """One colour, with its value on a light page and on a dark one, as ``#rrggbb``."""
 
     light: str
     dark: str
@@ -41,7 +41,7 @@ def light(name: str) -> str:
 
 
 def css_variables() -> Mapping[str, Mapping[str, str]]:
-    """The tokens by scheme, as the page's style sheet declares them."""
+    """The tokens by colour scheme, as variables of the page's style sheet."""
     return {
         "light": {name: token.light for name, token in TOKENS.items()},
         "dark": {name: token.dark for name, token in TOKENS.items()},
@@ -49,7 +49,7 @@ def css_variables() -> Mapping[str, Mapping[str, str]]:
 
 
 def as_variables(svg: str) -> str:
-    """``svg`` with each token's light value replaced by a reference to its variable, so that it follows the page."""
+    """``svg`` with each token's light value replaced by a reference to its CSS variable, so it follows the page."""
     for name, token in TOKENS.items():
         svg = svg.replace(token.light, f"var(--{name})")
     return svg

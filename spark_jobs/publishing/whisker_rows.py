@@ -19,7 +19,7 @@ _ROW, _FOOT, _LABELS = 0.26, 0.62, 1.95
 
 
 def rows_box(rows: int) -> tuple[float, float, float, float]:
-    """The axes as fractions of a plot of so many rows without a heading."""
+    """The axes of a plot of ``rows`` rows, as fractions of the plot without a heading."""
     body = _body(rows)
     return _LABELS / _FRAME.width, _FOOT / body, 1 - (_LABELS + 0.25) / _FRAME.width, 1 - (_FOOT + 0.1) / body
 
@@ -29,7 +29,7 @@ def _body(rows: int) -> float:
 
 
 def rows_axes(rows: int, *, alone: bool, label: str) -> tuple[Figure, Axes]:
-    """Axes with room for the labels of so many rows, and for a heading if the plot stands ``alone``."""
+    """Axes with room for the labels of ``rows`` rows, and for a heading if the plot stands ``alone``."""
     body, box = _body(rows), rows_box(rows)
     height = body + (_FRAME.heading if alone else 0.0)
     return figures.new_axes(
@@ -41,7 +41,7 @@ def rows_axes(rows: int, *, alone: bool, label: str) -> tuple[Figure, Axes]:
 
 
 def draw_rows(axes: Axes, rows: Sequence[Whisker], labels: Sequence[str], ends: tuple[float, float]) -> None:
-    """Draw a whisker and its value in each row, from the top; without a value, a whisker alone, or a note."""
+    """Draw a whisker and its value in each row, from the top; a row without a value gets a whisker alone, or a note."""
     figures.set_ticks(axes, ends, (len(rows) - 0.5, -0.5))
     axes.set_yticks(range(len(rows)), labels)
     axes.grid(axis="y", visible=False)

@@ -1,11 +1,11 @@
 """The next steps of a stream, as a function of its request, its state and the exact counts; no file and no Spark.
 
-Neighbours: one row of a unit is added or removed, or replaced under REPLACE_ONE; it changes one count of one state at
-one step by one (two counts). Cost: ``request.epsilon_per_row`` for that row and any number of steps, because steps and
-states are disjoint (``mechanisms.streams``); a unit, which changes at most ``rows_paid`` rows, therefore loses at most
-``budget.epsilon``.
+Neighbours: one row of a unit is added or removed, which changes one count of one state at one step by one; or it is
+replaced under REPLACE_ONE, which changes two counts. Cost: ``request.epsilon_per_row`` for that row and any number of
+steps, because steps and states are disjoint (``mechanisms.streams``); a unit, which changes at most ``rows_paid`` rows,
+therefore loses at most ``budget.epsilon``.
 
-Every call draws fresh noise. A step must be released once: whoever calls this stores the state and the release together
+Every call draws fresh noise. A step must be released once, so the caller stores the state and the release together
 before either is used (``contract.store.stream_objects``).
 """
 
@@ -44,11 +44,12 @@ class StepReleases:
 
     Attributes:
         first: the number of the first of them, counted from 0.
-        noisy: noisy counts, shape (n, names); unbiased, and what sums over windows are added up from; 0 where a count
-            was not measured.
-        estimates: of the counts, at least 0, shape (n, names); each depends on the counts up to its own step alone.
+        noisy: noisy counts, shape (n, names); unbiased, so that sums over windows use them; 0 where a count was not
+            measured.
+        estimates: estimates of the counts, at least 0, shape (n, names); each depends only on the counts up to its own
+            step.
         lower, upper: ends of the bands for the exact counts, shape (n, names); None for a method without bands.
-        measured: whether a count was measured, shape (n, names); parts of a hierarchy that were pruned were not.
+        measured: whether a count was measured, shape (n, names); False for pruned parts of a hierarchy.
     """
 
     first: int
@@ -145,7 +146,7 @@ def mechanism(request: StreamRequest) -> Shape:
 
 
 def hierarchy_of(request: StreamRequest) -> Hierarchy | None:
-    """The levels over the states of a stream; None where they have no parents."""
+    """The hierarchy of levels above the states of a stream; None if the states have no parents."""
     if request.states is None or request.states.parents is None:
         return None
     children = tuple(np.array(sizes, dtype=np.intp) for sizes in request.states.children)
@@ -153,7 +154,7 @@ def hierarchy_of(request: StreamRequest) -> Hierarchy | None:
 
 
 def spendings(request: StreamRequest) -> tuple[Spending, ...]:
-    """What each part of the mechanism costs, for one row of a unit and all steps together."""
+    """The cost of each part of the mechanism, for one row of a unit and all steps together."""
     return mechanism(request).spendings
 
 

@@ -1,11 +1,11 @@
 """The alarms of all monitors of a stream over every count that it releases: ``alarms.parquet`` and ``alarms.json``.
 
-They are evaluated where steps are advanced, from published files alone, and free. The report draws some of the counts;
-the monitors watch all of them, and the total of states without groups. In a share ``confidence`` of streams no alarm of
-a monitor is false, for all steps and counts of the stream together (``diagnostics.count_stream.monitors``).
+Alarms are evaluated where steps are advanced, from published files alone, and so at no cost. The report draws some of
+the counts; the monitors watch all of them, and the total of states without groups. For each monitor, with probability
+``confidence`` no alarm is false at any step and count of the stream (``diagnostics.count_stream.monitors``).
 
-Both files are views: they can be made again at any time, and a lost one is. Only the steps that are new are looked at,
-with as many before them as the longest window needs.
+Both files are views: they can be made again at any time, and are if they are lost. Only new steps are evaluated, with
+as many steps before them as the longest window needs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Watched:
     """The alarms up to a step.
 
     Attributes:
-        steps: how many steps were looked at.
+        steps: the number of steps that were evaluated.
         raised: all alarms, by monitor, count and first step.
     """
 
@@ -57,14 +57,14 @@ class Watched:
 def write_alarms(
     store: ObjectStore, root: str, facts: StreamFacts, segments: Sequence[str], read: Callable[[str], bytes]
 ) -> tuple[Raised, ...]:
-    """Look at the steps that are new, and write both files in place of the last ones; return all alarms.
+    """Evaluate the new steps, and write both files in place of the earlier ones; return all alarms.
 
     Args:
         store: holds the stream's folder ``root``.
-        root: its URI.
+        root: URI of the stream's folder.
         facts: the stream's facts.
         segments: the names of its published files, in order.
-        read: reads one of them.
+        read: reads one of these files.
 
     Raises:
         OSError: the store failed.
@@ -80,9 +80,9 @@ def watch(known: Watched, segments: Sequence[str], read: Callable[[str], bytes],
     """The alarms after the steps of all segments.
 
     Args:
-        known: the alarms of a beginning of the stream.
+        known: the alarms up to an earlier step of the stream.
         segments: the names of all published files, in order.
-        read: reads one of them.
+        read: reads one of these files.
         request: the stream's request.
     """
     needed = max(monitor.steps_needed for monitor in request.monitors) - 1
@@ -141,7 +141,7 @@ def _add(raised: list[Raised], newest: dict[tuple[int, int], int], one: Raised) 
 
 
 def alarms_bytes(watched: Watched, facts: StreamFacts) -> bytes:
-    """``alarms.parquet``: one row for each alarm; which stream it is of, and how far, is in the schema's metadata."""
+    """``alarms.parquet``: one row for each alarm; the schema's metadata name the stream and the number of steps."""
     request, names = facts.request, facts.request.watched_names
     whole = {name: np.array([getattr(one, name) for one in watched.raised], dtype=np.int64) for name in _COLUMNS}
     monitors = [request.monitors[one.monitor] for one in watched.raised]
@@ -161,7 +161,7 @@ def alarms_bytes(watched: Watched, facts: StreamFacts) -> bytes:
 
 
 def parse_alarms(content: bytes, facts: StreamFacts) -> Watched:
-    """What ``alarms_bytes`` wrote for this stream; nothing if these are no such bytes, whoever wrote them."""
+    """The alarms that ``alarms_bytes`` wrote for this stream; of no step if the bytes are anything else."""
     names, monitors = facts.request.watched_names, len(facts.request.monitors)
     try:
         table = pq.read_table(io.BytesIO(content))
@@ -185,7 +185,7 @@ def parse_alarms(content: bytes, facts: StreamFacts) -> Watched:
 
 
 def summary(watched: Watched, request: StreamRequest) -> StreamAlarms:
-    """``alarms.json``."""
+    """The fields of ``alarms.json``."""
     names, newest, monitors = request.watched_names, watched.steps - 1, range(len(request.monitors))
     order = sorted(watched.raised, key=lambda one: (-one.last, -one.first, one.monitor, one.name))
     return StreamAlarms(

@@ -1,8 +1,8 @@
-"""The micro-batches of Spark Structured Streaming, for a stream that is followed.
+"""The micro-batches of Spark Structured Streaming, for a followed stream, whose rows are counted as they arrive.
 
 A reading is one run of a streaming query with ``foreachBatch`` and the trigger ``availableNow``, without any stateful
-operator: Spark's checkpoint says which rows a micro-batch has, and there is no state store. No option limits how much
-a micro-batch reads (``streams.follow`` says why).
+operator: Spark's checkpoint records which rows a micro-batch has, and there is no state store. No option limits how
+much a micro-batch reads (``streams.follow`` says why).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class _EnoughError(Exception):
 
 
 class SparkMicroBatches:
-    """The rows that arrive in a folder.
+    """Reads, in micro-batches, the rows that arrive in a folder.
 
     Args:
         rows: the streaming plan of the rows that count.
         request: the stream's request.
-        checkpoint: where Spark's checkpoint is, as Hadoop names it.
+        checkpoint: URI of Spark's checkpoint, in Hadoop's form.
         unit_salt: orders the rows of a unit; unused if every row is a unit.
     """
 
@@ -53,7 +53,7 @@ class SparkMicroBatches:
         """Run the query until ``take`` has enough, or nothing new is left; return the query's identity.
 
         Raises:
-            StreamingQueryException: Spark failed; what ``take`` raises is raised as it is.
+            StreamingQueryException: Spark failed; errors of ``take`` are raised unchanged.
         """
         from pyspark.errors import StreamingQueryException
 

@@ -1,9 +1,9 @@
 """The chain of a stream's objects as the application sees it: where it ends, and how it grows.
 
-A segment is a run of consecutive steps in one object, so that a thousand steps that are due at once take a few objects
-and entries in the ledger instead of a thousand. A step is in one object for ever: a segment begins where the last one
-ends, its name is the number of its first step, and of two objects of one name the store keeps one. What is in the store
-already is adopted, whoever wrote it, and never drawn again.
+A segment is one object with consecutive steps, so that a thousand steps that are due at once take a few objects and
+ledger entries instead of a thousand. A step stays in one object: a segment begins where the last one ends, its name is
+the number of its first step, and of two objects with one name the store keeps the first. Objects that are in the store
+already are adopted, whichever run wrote them, and their steps are never drawn again.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ SEGMENT_CELLS = 1 << 17
 
 @dataclass(frozen=True, kw_only=True)
 class StreamTask:
-    """What the committer asks of a run.
+    """What the committer requests from a run.
 
     Attributes:
         key: the stream's key.
         seal: the committer's seal.
-        first, until: the number of the first step that the ledger has not recorded, and of the one to stop before.
+        first, until: the number of the first step that the ledger has not recorded, and of the step before which to
+            stop.
         segment, previous: the first step and the hash of the last recorded object.
         document_sha256: hash of the run's request.
         checkpoint: URI of Spark's checkpoint, for a stream that is followed; otherwise empty.
@@ -81,12 +82,13 @@ class ObjectChain:
 
     Attributes:
         request: the stream's request.
-        task: what the committer asks.
+        task: what the committer requests from this run.
         store, layout: where the objects are.
-        keys: of the state.
-        noise: samples the mechanism's noise.
-        unit_salt: orders and hashes the rows of a unit, the stream's own; empty if every row is a unit.
-        embedded: whether the embedded engine counts the steps of this run, which the objects state.
+        keys: the keys that encrypt the state.
+        noise: sampler of the mechanism's noise.
+        unit_salt: the stream's own salt, by which the rows of a unit are ordered and hashed; empty if every row is a
+            unit.
+        embedded: whether the embedded engine counts the steps of this run; the objects record it.
     """
 
     request: StreamRequest
@@ -134,7 +136,7 @@ class ObjectChain:
         return max(1, SEGMENT_CELLS // len(self.request.names))
 
     def end(self) -> Position:
-        """The position after the last object in the store, which no ledger needs to have recorded yet.
+        """The position after the last object in the store, which the ledger need not have recorded yet.
 
         Raises:
             InvalidRequest: the recorded object is lost, or a key is missing.
@@ -146,7 +148,7 @@ class ObjectChain:
         """The position after the objects that follow ``position`` in the store.
 
         Raises:
-            SealBroken: one of them is damaged, or does not follow the one before.
+            SealBroken: one of the objects is damaged, or does not follow the one before.
         """
         while (content := self.store.read(self.layout.segment(position.next))) is not None:
             segment = StreamSegment.parse(content, key=self.task.key)
@@ -159,7 +161,7 @@ class ObjectChain:
         """Refuse a version of the table that is earlier than the one that was read last.
 
         Raises:
-            InvalidRequest: it is.
+            InvalidRequest: the version is earlier.
         """
         table = self.request.table
         require_not_back(table.version_order, before=position.state.version, now=table.snapshot.name)
@@ -174,13 +176,13 @@ class ObjectChain:
     ) -> Position:
         """Draw the steps with these counts, store them as the next object, and return the new end of the chain.
 
-        Only the stored object counts: if another run was first, what was drawn here is forgotten.
+        Only the stored object counts: if another run stored one first, what was drawn here is discarded.
 
         Args:
             position: the end of the chain.
             counts: exact counts of the next steps, shape (steps, states).
             left_open: counts of the steps after them, which the object keeps for later steps.
-            use: what was used of each unit after these steps, if the stream keeps it.
+            use: how many rows of each unit were used up to the end of these steps, if the stream keeps this.
 
         Raises:
             RefusedTooLateError: something was refused after noise had been drawn.

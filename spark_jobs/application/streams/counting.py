@@ -36,11 +36,11 @@ def prepare_steps(spark: SparkSession, request: StreamRequest, table: DataFrame)
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Counted:
-    """Exact counts of some steps, and what the stream has used of each unit after them; private.
+    """Exact counts of some steps, and how many rows of each unit the stream has used up to their end; private.
 
     Attributes:
         cells: shape (steps, states).
-        use: None for a stream that keeps nothing of the kind.
+        use: the rows used of each unit; None for a stream that does not keep them.
     """
 
     cells: Int64Array
@@ -62,8 +62,8 @@ def count_steps(
         rows: the plan that ``prepare_steps`` returned.
         request: the stream's request.
         first: the number of the first step.
-        steps: how many steps.
-        use: what was used of each unit before them; None for a stream that keeps nothing of the kind.
+        steps: the number of steps.
+        use: the rows used of each unit before these steps; None for a stream that does not keep them.
         unit_salt: orders and hashes the rows of a unit; unused if every row is a unit.
     """
     from spark_jobs.contract.columns import ColumnNeed, state_need, time_need

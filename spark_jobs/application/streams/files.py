@@ -1,4 +1,4 @@
-"""What is published of a stream: its description, and for each segment the steps as Parquet with a manifest."""
+"""The published files of a stream: its description, and for each segment the steps as Parquet with a manifest."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def segment_files(
     Args:
         request: the stream's request.
         place: the segment's place in the stream.
-        releases: what is released of its steps.
-        facts: the facts of its draw.
+        releases: the released values of its steps.
+        facts: the public facts of its draw.
     """
     columns = steps_columns(request, releases)
     data = {
@@ -58,7 +58,7 @@ def segment_files(
 
 
 def steps_columns(request: StreamRequest, releases: StepReleases) -> dict[str, Column]:
-    """The released values, one row for each state of each step; null for a part that was not measured."""
+    """The released values, one row for each state at each step; null for a count that was not measured."""
     count, names = releases.noisy.shape
     empty, unknown = np.full(releases.noisy.shape, np.nan), ~releases.measured.ravel()
     begins = np.datetime64(request.start.removesuffix("Z"), "us") + (

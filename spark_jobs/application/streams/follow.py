@@ -7,21 +7,22 @@ nowhere else: the query has no state, and Spark's checkpoint names files and bat
 
 *Neighbours and cost.* One row is added or removed, or replaced: as for ``streams.advance``, because a row is counted at
 most once, in the step of its own time. It is counted in the one micro-batch that has it, and not at all if its step was
-closed before, or is out of reach (``StreamRequest.steps_within_reach``). Both are decided by the clock and never by
-other rows; so is which rows share a micro-batch, as nothing limits how much one reads.
+closed before, or is out of reach (``StreamRequest.steps_within_reach``). The clock decides both, never other rows. The
+clock also decides which rows share a micro-batch, as nothing limits how much a micro-batch reads.
 
-*Exactly once.* A micro-batch is planned in the checkpoint before it is read, and comes again until ``take`` has let it
-be committed. What says that it was counted is the object: its state names the last micro-batch that it contains, with
-the hash of all that was planned up to it (``SourceLog.history``), and no micro-batch up to that one is counted again. A
-copy of the checkpoint that has planned other files for any of them is refused before a row is counted. That nothing
-changed meanwhile, nor the sizes of files, is checked again before an object is stored. After a tick the last
-micro-batch stays uncommitted on purpose, so that no other is planned before the next tick, and a killed tick leaves
-nothing that the next one does not find after every tick.
+*Exactly once.* A micro-batch is planned in the checkpoint before it is read, and is given again until ``take`` has let
+it be committed. The stored object is the record of what was counted: its state names the last micro-batch that it
+contains, with the hash of all that was planned up to it (``SourceLog.history``), and no micro-batch up to that one is
+counted again. A copy of the checkpoint that has planned other files for any of these is refused before a row is
+counted. Before an object is stored, it is checked again that neither these plans nor the sizes of files have changed.
+After a tick the last micro-batch stays uncommitted on purpose: no other is planned before the next tick, and a killed
+tick leaves the same situation as a finished one.
 
-*One follower.* Of several processes that follow one stream one is the first to store a step, and the others end.
+*One follower.* If several processes follow one stream, the first to store a step continues, and the others end.
 
-*What the store shows.* Each tick stores one object for its first step, and objects for the others that are closed, if
-it is late; whether rows arrived, how many, and in how many micro-batches changes neither their number nor their length.
+*What the store shows.* Each tick stores one object for its first step and, if it is late, objects for the other closed
+steps. The number and the length of the objects do not depend on whether rows arrived, how many, and in how many
+micro-batches.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class MicroBatches(Protocol):
     """Rows in micro-batches that are numbered from 0, planned in a durable log before they are read."""
 
     def read(self, take: Take) -> str:
-        """Give micro-batches to ``take``: the one that is not committed, if any, then all rows that are new.
+        """Give micro-batches to ``take``: first the uncommitted one, if any, then all new rows.
 
         A micro-batch is committed when ``take`` has returned True for it. Otherwise the reading ends, and the same
         micro-batch is the first of the next reading.
@@ -75,7 +76,7 @@ class Clock(Protocol):
         """The time, with a zone."""
 
     def wait(self, until: dt.datetime) -> None:
-        """Return at that time, or at once if it is over."""
+        """Return at the given time, or at once if it has passed."""
 
 
 class WallClock:
@@ -86,13 +87,13 @@ class WallClock:
         return dt.datetime.now(dt.UTC)
 
     def wait(self, until: dt.datetime) -> None:
-        """Sleep until that time, also if the clock is set meanwhile."""
+        """Sleep until the given time, even if the clock is set meanwhile."""
         while (left := (until - self.now()).total_seconds()) > 0:
             time.sleep(min(left, _LONGEST_SLEEP))
 
 
 class ChangedError(Exception):
-    """What a tick reads changed meanwhile, so that it is not known what was counted: nothing is stored."""
+    """The files that a tick reads changed while it counted, so its counts are unreliable; nothing is stored."""
 
 
 def follow_stream(
@@ -114,8 +115,8 @@ def follow_stream(
         InvalidRequest: the request, its table, a key, the stored state or the checkpoint does not fit; no row was read.
         RefusedTooLateError: something was refused after noise had been drawn.
         SealBroken: an object in the store is damaged.
-        ChangedError: see there.
-        OvertakenError: another run of the stream was first.
+        ChangedError: the files changed while they were counted.
+        OvertakenError: another run of the stream stored a step first.
     """
     position = chain.end()
     if position.next >= chain.task.until:

@@ -1,4 +1,4 @@
-"""What was released of a stream, read again from its published files; no Spark, and no secret."""
+"""The released values of a stream, read from its published files, without Spark and without a secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spark_jobs.papers.streams.hierarchy import HierarchyShape
 
 
 def published_segments(store: ObjectStore, root: str) -> tuple[str, ...]:
-    """The names of the files of all visible segments, in order: of those with a manifest, and no gap before them."""
+    """The names of the files of all visible segments, in order: those that have a manifest and no gap before them."""
     names = {f"{STEPS_FOLDER}/{name.rpartition('/')[2]}" for name in store.names(f"{root}/{STEPS_FOLDER}")}
     return tuple(sorted(name for name in names if name.endswith(".parquet") and f"{name[:-8]}.json" in names))
 
@@ -33,7 +33,7 @@ def first_step(segment: str) -> int:
 
 
 def segment_history(content: bytes, request: StreamRequest) -> StreamHistory:
-    """What the file of a segment released, of all counts."""
+    """The released values of all counts in the file of a segment."""
     table = pq.read_table(io.BytesIO(content), columns=["noisy", "measured", "estimate", "lower", "upper"])
     shape = (-1, len(request.names))
     # a part that was not measured has no value, and had 0 in files of earlier versions
@@ -63,7 +63,7 @@ def noise_terms(request: StreamRequest) -> Int64Array:
 def noise_scales(request: StreamRequest, measured: BoolArray) -> FloatArray:
     """The scale of the noise of each count, which is public: it depends on the request and on what was measured.
 
-    A node of a hierarchy whose parts were not measured has the budget of all levels below it
+    A node of a hierarchy whose children were not measured also has the budget of all levels below it
     (``mechanisms.streams.hierarchy``).
     """
     shape, rows = mechanism(request), rows_changed(request.neighbours)
@@ -83,10 +83,10 @@ def noise_scales(request: StreamRequest, measured: BoolArray) -> FloatArray:
 
 
 def confidence_of(request: StreamRequest) -> float:
-    """The level of bands."""
+    """The confidence level of the stream's bands."""
     return request.method.confidence if isinstance(request.method, LocalLevelMethod) else DEFAULT_CONFIDENCE
 
 
 def history_with_total(history: StreamHistory, request: StreamRequest) -> StreamHistory:
-    """A history of all counts with the total of states that have no groups above them, as it is free."""
+    """The history, with the total of all states if these have no groups above them; a total costs nothing."""
     return with_total(history, name=TOTAL, confidence=confidence_of(request)) if request.has_total else history

@@ -1,9 +1,10 @@
-"""The report of a stream, from what was published of it: ``python -m spark_jobs.application.streams.report FOLDER``.
+"""The report of a stream, from its published files: ``python -m spark_jobs.application.streams.report FOLDER``.
 
 It reads ``stream.json`` and the Parquet files of the steps in the stream's folder, and writes ``report.html`` beside
 them, and for a stream with monitors ``alarms.parquet`` and ``alarms.json``. It needs neither Spark nor a ledger, and
-its memory is bounded: the page shows at most ``MAX_NAMES`` counts. What it has read of these is kept in ``report.npz``,
-so that a step is read again a limited number of times, however long the stream is; whoever loses that file loses time.
+its memory is bounded: the page shows at most ``MAX_NAMES`` counts. The values of these counts that were read are kept
+in ``report.npz``, so that a step is read again a limited number of times, however long the stream is. If that file is
+lost, only time is lost.
 """
 
 from __future__ import annotations
@@ -81,14 +82,14 @@ def write_report(store: ObjectStore, root: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShownHistory:
-    """What the page shows of the first segments.
+    """The history, up to some segment, of the counts that the page shows.
 
     Attributes:
-        places: of the counts of the request that it shows.
-        selected_at: the number of the step at which they were selected.
-        segments: how many segments.
-        last: the name of the last of them.
-        history: of the total, if there is one, and these counts.
+        places: the positions, among the request's counts, of those that the page shows.
+        selected_at: the number of the step at which these counts were selected.
+        segments: the number of segments, from the first on.
+        last: the name of the last of these segments.
+        history: the history of the total, if there is one, and of the shown counts.
     """
 
     places: tuple[int, ...]
@@ -99,28 +100,28 @@ class ShownHistory:
 
     @classmethod
     def begun(cls, segments: Sequence[str], read: Callable[[str], bytes], request: StreamRequest) -> Self:
-        """That of the first segment; the newest one decides which of many counts are shown."""
+        """The history of the first segment; the newest segment decides which of many counts are shown."""
         shown = shown_names(request, segment_history(read(segments[-1]), request).estimates)
         first = _shown(segment_history(read(segments[0]), request), request, shown)
         return cls(places=shown, selected_at=first_step(segments[-1]), segments=1, last=segments[0], history=first)
 
     def is_of(self, segments: Sequence[str], request: StreamRequest) -> bool:
-        """Whether it is a beginning of these segments, and what it shows is still a good choice.
+        """Whether this history is of the first of these segments, and its choice of counts is still good.
 
-        Of many counts the busiest are chosen again whenever the stream has doubled.
+        Where there are many counts, the busiest are chosen again whenever the stream has doubled in length.
         """
         begins = self.segments <= len(segments) and segments[self.segments - 1] == self.last
         doubled = first_step(segments[-1]) > 2 * self.selected_at
         return begins and (len(self.places) == len(request.names) or not doubled)
 
     def extended(self, segments: Sequence[str], read: Callable[[str], bytes], request: StreamRequest) -> Self:
-        """The same with the segments that are new."""
+        """This history, extended by the new segments."""
         new = (segment_history(read(name), request) for name in segments[self.segments :])
         history = joined([self.history, *(_shown(one, request, self.places) for one in new)])
         return replace(self, segments=len(segments), last=segments[-1], history=history)
 
     def to_bytes(self, facts: StreamFacts) -> bytes:
-        """What ``parse`` reads."""
+        """The history as bytes, which ``parse`` reads."""
         columns = {name: value for name, value in vars(self.history).items() if value is not None}
         written = io.BytesIO()
         np.savez_compressed(
@@ -131,7 +132,7 @@ class ShownHistory:
 
     @classmethod
     def parse(cls, content: bytes, facts: StreamFacts) -> Self | None:
-        """What was kept of this stream; None if these are no such bytes, whoever wrote them."""
+        """The history of this stream that ``to_bytes`` wrote; None if the bytes are anything else."""
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as kept:
                 fields = dict(kept)
@@ -155,13 +156,13 @@ def _identity(facts: StreamFacts) -> str:
 
 
 def report(facts: StreamFacts, history: StreamHistory, *, segments: int, raised: Sequence[Raised] = ()) -> bytes:
-    """The page of a stream, from what it shows of its steps, which come from so many segments, and all its alarms."""
+    """The page of a stream, from the history that it shows and all alarms."""
     page: Any = import_module("spark_jobs.diagnostics.count_stream.page")
     return stream_html(facts, page.render(history, facts.request, raised), released=history.steps, segments=segments)
 
 
 def shown_names(request: StreamRequest, estimates: FloatArray) -> tuple[int, ...]:
-    """The places of the counts on the page: all of them, or whole upper levels and the busiest of the next one."""
+    """The positions of the counts on the page: all of them, or whole upper levels and the busiest of the next level."""
     room = max(min(MAX_NAMES, _MAX_VALUES // request.steps), 1)
     shown: list[int] = []
     first = 0
@@ -182,7 +183,7 @@ def _shown(history: StreamHistory, request: StreamRequest, places: Sequence[int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the report of the stream in a folder; the exit code is 2 for a folder without one."""
+    """Write the report of the stream in a folder; the exit code is 2 for a folder without a stream."""
     given = list(sys.argv[1:] if argv is None else argv)
     if len(given) != 1:
         print("usage: python -m spark_jobs.application.streams.report FOLDER", file=sys.stderr)  # noqa: T201

@@ -2,8 +2,8 @@
 
 Each object has the hash of the one before.
 
-Steps are counted at once, unless the stream keeps what it has used of each unit: then each segment is counted when the
-one before is stored, so that every object has the use after its own last step.
+All due steps are counted at once. If the stream keeps the number of rows used of each unit, each segment is counted
+only when the one before is stored, so that every object has these numbers as they are after its own last step.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run_stream(chain: ObjectChain, *, count: Counter, announcer: Announcer) -> N
 
 
 def count_with_spark(master: str | None) -> Counter:
-    """A counter that opens a session of Spark or of the embedded engine, counts in one job, and closes it."""
+    """A function that opens a session of Spark or of the embedded engine, counts steps in one job, and closes it."""
 
     def count(chain: ObjectChain, position: Position, until: int, announcer: Announcer) -> Counted:
         from spark_jobs.application.session import reading

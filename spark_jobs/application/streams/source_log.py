@@ -1,9 +1,9 @@
-"""What Spark's checkpoint of a stream that is followed says was planned: offsets, and the files of each micro-batch.
+"""Reads what Spark's checkpoint of a followed stream has planned: offsets, and the files of each micro-batch.
 
-The checkpoint has one file for each micro-batch with the offset up to which its source is read, and a log of the
-source: for each offset the files that are new, in the file of that offset or, from time to time, all so far in one. The
-hash of such a history is the same however the log is divided. It grows from one micro-batch to the next, so that two
-copies of a checkpoint that went on apart differ from then on, whatever they have in common later.
+The checkpoint has one file for each micro-batch, with the offset up to which its source is read, and a log of the
+source: the new files of each offset, in one log file per offset, or, from time to time, all files so far in one log
+file. The hash of such a history is the same however the log is divided. Each micro-batch extends the hash of the one
+before, so that two copies of a checkpoint that have diverged differ from then on, whatever they have in common later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COMPACT = ".compact"
 
 
 class LogMissingError(Exception):
-    """The checkpoint lacks what it must have for a micro-batch that was planned."""
+    """The checkpoint lacks a file that it must have for a planned micro-batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class SourceLog:
         """The identity of the query.
 
         Raises:
-            LogMissingError: there is none.
+            LogMissingError: the checkpoint has no identity.
         """
         try:
             return str(json.loads(self._file("metadata"))["id"])
@@ -46,7 +46,7 @@ class SourceLog:
             raise LogMissingError("metadata") from None
 
     def history(self, batch: int) -> str:
-        """The hash of all files, with their times, and offsets up to a micro-batch; that before the first is empty.
+        """The hash of all files, with their times, and all offsets up to a micro-batch; empty before the first.
 
         Raises:
             LogMissingError: the micro-batch, or a file of the log that it needs, is not there.

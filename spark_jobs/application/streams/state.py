@@ -32,9 +32,9 @@ class OpenCounts:
 
     Attributes:
         source: the identity of the query whose micro-batches were counted; empty before the first.
-        batch: the number of the last one; -1 before the first.
-        read: the hash of all that was planned up to it (``SourceLog.history``); empty before the first, or if an
-            earlier version wrote it.
+        batch: the number of the last counted micro-batch; -1 before the first.
+        read: the hash of all that was planned up to this micro-batch (``SourceLog.history``); empty before the first,
+            or if an earlier version wrote it.
         cells: the counts of the steps from the next one on, as 64-bit numbers.
     """
 
@@ -49,7 +49,7 @@ class OpenCounts:
         return cls(source=source, batch=batch, read=read, cells=counts.astype("<i8").tobytes())
 
     def counts(self, steps: int, states: int) -> Int64Array:
-        """The counts of the first ``steps`` open steps, shape (steps, states); those that it does not have are 0."""
+        """The counts of the first ``steps`` open steps, shape (steps, states); 0 for a step that is not open yet."""
         kept = np.frombuffer(self.cells, dtype="<i8").reshape(-1, states)[:steps]
         counts = np.zeros((steps, states), dtype=np.int64)
         counts[: len(kept)] = kept
@@ -66,8 +66,9 @@ class CountStreamState:
         counts: the state of each count, in the order of ``StreamRequest.names``: what the method keeps of released
             counts, or groups that hold exact counts.
         open: the open steps of a stream that is followed; None for any other.
-        use: what was used of each unit so far; None for a stream that keeps nothing of the kind.
-        salt_check: what only the stream's salt gives; empty if it uses none, or an earlier version wrote the state.
+        use: the rows used of each unit so far; None for a stream that does not keep them.
+        salt_check: a value derived from the stream's salt, to detect another salt; empty if the stream uses none, or an
+            earlier version wrote the state.
         version: the name of the version of the table that was read last; empty if it is not known.
     """
 
@@ -80,7 +81,7 @@ class CountStreamState:
     version: str = ""
 
     def to_bytes(self, request_sha256: str) -> bytes:
-        """The state of the stream whose charge is tied to this hash, as bytes, to be encrypted."""
+        """The state as bytes, to be encrypted, with the hash that the stream's charge is tied to."""
         fields: dict[str, Any] = {
             "request": request_sha256,
             "kind": type(self.counts).__name__,
