@@ -130,7 +130,7 @@ class BinnedResidualsOperator(DiagnosticOperator):
     Args:
         method: how the bins are chosen; see the diagnostic's package. Only ``auto`` can share a measurement.
         bins: the number of bins; None for the diagnostic's default. Recursive medians need a power of two.
-        confidence: nominal level of intervals and zones.
+        confidence: nominal level of intervals and acceptance zones.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -149,7 +149,7 @@ class CalibrationOperator(DiagnosticOperator):
     Args:
         method: how the bins are chosen; see the diagnostic's package. Only ``auto`` can share a measurement.
         bins: the number of bins; None for the diagnostic's default. Recursive medians need a power of two.
-        confidence: nominal level of intervals and zones.
+        confidence: nominal level of intervals and acceptance zones.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -166,13 +166,12 @@ class RocComparisonOperator(DiagnosticOperator):
     test of whether it is 0.
 
     Args:
-        names: what the report calls the two models, the request's first; None for "first model" and "second model", or
-            "earlier release".
-        compare_with: the ROC curve of an earlier release, with which the model's curve is compared instead of a second
-            model's. A request names the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve
-            itself from the committed manifest.
+        names: the names of the two models in the report, the request's model first; None for "first model" and "second
+            model", or "first model" and "earlier release".
+        compare_with: the ROC curve of an earlier release, which takes the place of a second model's. A request names
+            the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve from the manifest.
         confidence: nominal level of bands and intervals.
-        other: the second model, on the same rows, which cannot be a saved pipeline; the first one is the request's.
+        other: the second model, on the same rows; it cannot be a saved pipeline. The first is the request's ``model``.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -190,8 +189,8 @@ class AucOperator(DiagnosticOperator):
 
     Args:
         method: how noise is scaled; see ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
-        interval: whether to spend a small part of the budget on noisy class sizes, which the interval needs; ``auto``
-            always does.
+        interval: whether to spend a small part of the budget on noisy class sizes, which the interval needs; the method
+            ``auto`` always does.
         confidence: nominal level of the interval.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
@@ -265,7 +264,7 @@ class RankingFiguresOperator(DiagnosticOperator):
     Args:
         depths: fractions of all rows, those with the highest scores first, for gains and lift; above 0, at most 1,
             ascending.
-        points: the number of recalls at which the precision is given: the middles of as many equal parts of [0, 1].
+        points: the number of recalls at which the precision is given: the midpoints of as many equal parts of [0, 1].
         false_positive_cost: the cost of a negative row that is predicted positive.
         false_negative_cost: the cost of a positive row that is predicted negative.
         confidence: nominal level of intervals and bands.
@@ -287,8 +286,8 @@ class RecalibrationOperator(DiagnosticOperator):
     recalibrates scores.
 
     Args:
-        clip: scores are clipped to [clip, 1 - clip] for the log loss, which would otherwise be unbounded, and where
-            their log-odds count: in the slope, the intercept and the map.
+        clip: scores are clipped to [clip, 1 - clip] for the log loss, which would otherwise be unbounded, and wherever
+            log-odds are taken: for the slope, the intercept and the map.
         confidence: nominal level of intervals and bands.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
@@ -301,8 +300,8 @@ class RecalibrationOperator(DiagnosticOperator):
     ) -> None: ...
 
 class ByGroupOperator(DiagnosticOperator):
-    """Releases one ``by_group``: what scores say of each group of a public list, at the cost of one release, and
-    whether the groups are equal.
+    """Releases one ``by_group``: diagnostics of scores for each group of a public list, at the cost of one release, and
+    comparisons of the groups.
 
     Args:
         kinds: the diagnostics of scores that each group gets: kinds, or kinds with their options. All of them are read
@@ -328,13 +327,13 @@ class EcdfOperator(DiagnosticOperator):
 
     Args:
         column: a column of numbers; None for the scores.
-        bounds: public bounds of the column's values. None: an ``ecdf`` finds bounds privately, with a part of the
-            budget; a ``quantile`` is found on a very wide grid, at no cost; ``cdf_points`` needs them.
+        bounds: public bounds of the column's values. If None, an ``ecdf`` spends a part of its budget on finding them,
+            a ``quantile`` uses a very wide grid at no further cost, and ``cdf_points`` is refused.
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
-        value_unit: the smallest size that matters, for ``log`` and without bounds.
+        value_unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
-            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
+        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
+            numbers and 0.01 for cents; each cell then has a whole number of values.
         points: the number of rows of the released summary; the data file has every cell.
         smoothing: the norm in which noisy fractions are made monotone.
         confidence: nominal level of bands and intervals.
@@ -342,7 +341,7 @@ class EcdfOperator(DiagnosticOperator):
         reference: a distribution with which the values are compared, by the Kolmogorov-Smirnov distance.
         compare_with: the distribution function of an earlier release on the same grid, with which the values are
             compared in the same way. A request names the release, ``{"release": URI}``; ``dp_operators.releasing``
-            fills in the function itself from the committed manifest.
+            fills in the function from the committed manifest.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -364,19 +363,19 @@ class EcdfOperator(DiagnosticOperator):
     ) -> None: ...
 
 class QuantileOperator(DiagnosticOperator):
-    """Releases one ``quantile``: one quantile of a column or of the model's scores, far more accurate than one read off
-    a whole function.
+    """Releases one ``quantile``: one quantile of a column or of the model's scores, far more accurate than one read
+    from a distribution function.
 
     Args:
         column: a column of numbers; None for the scores.
-        bounds: public bounds of the column's values. None: an ``ecdf`` finds bounds privately, with a part of the
-            budget; a ``quantile`` is found on a very wide grid, at no cost; ``cdf_points`` needs them.
+        bounds: public bounds of the column's values. If None, an ``ecdf`` spends a part of its budget on finding them,
+            a ``quantile`` uses a very wide grid at no further cost, and ``cdf_points`` is refused.
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
-        value_unit: the smallest size that matters, for ``log`` and without bounds.
+        value_unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
-            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
-        level: the share of the rows that do not exceed it, with at most six decimals; 0.5 for the median.
+        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
+            numbers and 0.01 for cents; each cell then has a whole number of values.
+        level: the share of the rows that do not exceed the quantile, with at most six decimals; 0.5 for the median.
         interval: whether half of the budget pays for an interval; without one, all of it is for the value.
         confidence: nominal level of the interval.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
@@ -402,21 +401,20 @@ class CdfPointsOperator(DiagnosticOperator):
 
     Args:
         column: a column of numbers; None for the scores.
-        bounds: public bounds of the column's values. None: an ``ecdf`` finds bounds privately, with a part of the
-            budget; a ``quantile`` is found on a very wide grid, at no cost; ``cdf_points`` needs them.
+        bounds: public bounds of the column's values. If None, an ``ecdf`` spends a part of its budget on finding them,
+            a ``quantile`` uses a very wide grid at no further cost, and ``cdf_points`` is refused.
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
-        value_unit: the smallest size that matters, for ``log`` and without bounds.
+        value_unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
-            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
-        thresholds: values up to which rows are counted, ascending; rows at a threshold count, and so do those in the
-            rest of its cell.
+        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
+            numbers and 0.01 for cents; each cell then has a whole number of values.
+        thresholds: values up to which rows are counted, ascending; all rows in a threshold's cell are counted with it.
         quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
             number of cells has bits.
-        more_evaluations: evaluations that are paid for beside these. Whoever takes part in a federation can ask for
-            them later, at points that nobody has to know before.
-        silo_rows: in a federation, the number of keys that each silo sends, which is public: rows beyond it, those of
-            the largest values, are not counted.
+        more_evaluations: evaluations paid for in addition to these. The participants of a federation can use them
+            later, at points that need not be known in advance.
+        silo_rows: in a federation, the public number of keys that each silo sends. A silo with more rows leaves out
+            those with the largest values.
         confidence: nominal level of intervals.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
@@ -444,11 +442,11 @@ class ResidualPlotOperator(DiagnosticOperator):
     Args:
         method: the mechanism that releases the counts, a name of ``spark_jobs.mechanisms.histograms``; ``auto`` chooses
             by public facts.
-        bins: the number of bins of each axis, a power of two; None derives it from the scale of the noise.
+        bins: the number of bins of each axis, a power of two; None for one derived from the scale of the noise.
         coverage: the fraction of rows that the range of each axis should cover.
         confidence: nominal level of intervals.
         outcome: what the model predicts: a column of numbers or booleans, or an expression.
-        value_unit: the smallest size that matters, of fitted values and residuals; public.
+        value_unit: the smallest size of fitted values and residuals that matters; public.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -481,18 +479,18 @@ class LinearRegressionOperator(DiagnosticOperator):
 
     Args:
         method: see ``spark_jobs.diagnostics.linear_regression``; methods of zCDP spend delta. Theil-Sen and gradient
-            descent need the single points, of which a request may count 2^26 cells; the other methods need sums.
+            descent need single points, counted in at most 2^26 cells for a request; the other methods need only sums.
         at: where the line is evaluated, as fractions of the way from the lower bound of x to the upper one.
-        size_bound: a public estimate of the rows of a group, by which ``auto`` chooses if sizes are private.
+        size_bound: a public estimate of the rows of a group, from which ``auto`` chooses if sizes are private.
         matchings: for Theil-Sen methods: how many partners each row gets. None stands for all other rows in groups of
             at most 256 rows, and for 10 in larger groups.
         public_sizes: under ``replace_one``: whether each group's size is public, and a row that is replaced stays in
-            its group and within the request's filter. This is a weaker guarantee than the relation's, so the request
-            must ask for it. What decides which rows are used may then read only declared public columns, and not what x
-            or y reads.
+            its group and within the request's filter. This is a weaker guarantee than ``replace_one`` alone, so the
+            request must ask for it. Filters, groups and blocks may then read only declared public columns, and none
+            that x or y reads.
         confidence: nominal level of intervals.
         x, y: each a column of numbers or booleans, or an expression.
-        x_bounds, y_bounds: public bounds of their values, which are clipped to them.
+        x_bounds, y_bounds: public bounds; values of x and y are clipped to them.
         group_by: the column that assigns rows to groups.
         groups: public keys of the groups, in the order in which they are released: texts or whole numbers, which are
             compared with the column as text.
@@ -535,8 +533,8 @@ class LinearFitOperator(DiagnosticOperator):
     """Releases one ``linear_fit``: linear model of several features, fitted by noisy sums.
 
     Args:
-        method: the noise of the sums: ``k_norm`` (drawn together), ``laplace``, ``gaussian`` (spends delta), or
-            ``auto`` for the least noise that the budget allows, chosen by public facts alone.
+        method: the noise of the sums: ``k_norm`` (drawn jointly), ``laplace``, ``gaussian`` (spends delta), or ``auto``
+            for the least noise that the budget allows, chosen by public facts alone.
         confidence: nominal level of the intervals.
         features: columns or expressions of the allow-list, with public bounds: ``{"age": [18, 80]}``.
         categorical: columns with their public levels, the reference first: ``{"region": ["north", "south"]}``.
@@ -560,16 +558,15 @@ class LogisticFitOperator(DiagnosticOperator):
     """Releases one ``logistic_fit``: logistic model of the request's label, fitted by noisy sums.
 
     Args:
-        method: the noise of the sums: ``k_norm`` (drawn together), ``laplace``, ``gaussian`` (spends delta), or
-            ``auto`` for the least noise that the budget allows, chosen by public facts alone.
+        method: the noise of the sums: ``k_norm`` (drawn jointly), ``laplace``, ``gaussian`` (spends delta), or ``auto``
+            for the least noise that the budget allows, chosen by public facts alone.
         confidence: nominal level of the intervals.
         features: columns or expressions of the allow-list, with public bounds: ``{"age": [18, 80]}``.
         categorical: columns with their public levels, the reference first: ``{"region": ["north", "south"]}``.
-        radius: where the Newton passes start: at the maximum of a polynomial that approximates the logistic log
-            likelihood for linear predictors up to this size. It matters for the result only where the noise leaves
-            nothing to pay for passes.
-        intercept: of the start. ``matched`` moves it so that the mean probability is the noisy share of positive rows;
-            ``polynomial`` leaves it as the polynomial gives it.
+        radius: the Newton passes start at the maximum of a polynomial that approximates the logistic log likelihood for
+            linear predictors up to this size. The result depends on it only where the budget leaves nothing for passes.
+        intercept: the intercept at the start. ``matched`` moves it so that the mean probability is the noisy share of
+            positive rows; ``polynomial`` takes the polynomial's.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -589,28 +586,29 @@ class AggregatesOperator(DiagnosticOperator):
     groups of any size.
 
     Args:
-        max_rows: the most rows of a unit, fewer than its account allows; ``auto`` for a bound that a release of its own
-            chooses first, under differential privacy; or ``{"release": URI}`` of one that has chosen it.
+        max_rows: the most rows of a unit, at most the account's; ``auto`` for a bound that a separate release chooses
+            first, under differential privacy; or ``{"release": URI}`` of a release that has chosen one.
         max_rows_limit: with ``auto``, the largest bound that may be chosen; the account's if left out.
-        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default 0.02 to 0.5, the more the
-            fewer cells the table has.
-        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. All
-            tables are made to agree. Without any, the cells get all of the budget.
-        weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
+        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default from 0.02 to 0.5, and
+            larger for a table with fewer cells.
+        marginals: tables by fewer dimensions that are measured too, each as a list of dimensions; an empty list stands
+            for the total. All tables are made consistent. Without marginals, the cells get all of the budget.
+        weights: the relative shares of the budget, first of the cells and then of each marginal; equal if None.
         confidence: nominal level of intervals.
-        method: the noise of rows and sums: ``k_norm`` (drawn together, pure), ``gaussian`` (spends delta), or ``auto``
-            for the smaller one that the budget allows, chosen by public facts alone. Without a delta it is ``k_norm``.
+        method: the noise of rows and sums: ``k_norm`` (drawn jointly for a cell; pure), ``gaussian`` (spends delta), or
+            ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. Without a delta
+            it is ``k_norm``.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
-            the table are all their combinations; without any, there is one cell of all rows. A dimension whose keys are
-            discovered, for a delta, is the only one.
+            the table are all combinations of their groups; without dimensions, there is one cell of all rows. If keys
+            are discovered, which spends a delta, there is only one dimension.
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
-            Rows are counted in any case; a row without a value of one of the measures is counted apart.
-        max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
-        max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
-            than ``unit.max_rows`` or as many, and the noise is that of so many.
-        unit_totals: with ``max_groups``, that a unit counts once in each of its cells, with the total of its values
-            there, which the bounds are about: no row of a unit within them is left out. Counts are of units then.
+            Rows are always counted; rows without a value of one of the measures are counted separately.
+        max_groups: the most cells in which one unit is used, chosen by a secret order; None bounds only its rows.
+        max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of the
+            two is at most ``unit.max_rows``, and the noise is calibrated to it.
+        unit_totals: with ``max_groups``, whether a unit counts once in each of its cells, with the totals of all its
+            values there. The bounds of measures then apply to these totals, and counts are numbers of units.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -638,8 +636,8 @@ class ProfileOperator(DiagnosticOperator):
     Args:
         quantiles: the levels of the quantiles of numbers.
         confidence: nominal level of intervals.
-        columns: the columns, by name, where the account knows what they may hold; all such columns if left out.
-        pairs: two columns each, which are counted together, too.
+        columns: the columns; names suffice where the account declares domains. All columns with a domain if left out.
+        pairs: pairs of columns, which are also counted jointly.
         bins: the most bins of a number, or periods of a time.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
@@ -659,8 +657,8 @@ class RowsPerUnitOperator(DiagnosticOperator):
     table's ``max_rows``.
 
     Args:
-        units_above: how many units may have more rows than the bound. Where counts of rows are released by group, about
-            the number of groups divided by the epsilon of the counts.
+        units_above: how many units may have more rows than the bound. For a table of counts by group, a good value is
+            about the number of groups divided by the epsilon of the counts.
         largest: the largest bound that may be chosen, at most ``unit.max_rows``.
         by: dimensions of the table that the bound is for; rows without a group in one of them do not count.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.

@@ -24,9 +24,9 @@ class AccountState(Frozen):
         composition: how the costs of its charges are composed.
         block: the block that the figures describe: of the charged blocks, the one with the smallest remainder.
         cap: the most that the block may ever spend.
-        spent_before: what had been reserved, committed or burnt before this release.
+        spent_before: what the block had reserved, committed or burnt before this release.
         charged: what this release reserved; at least what its mechanisms spend.
-        remaining: what was left afterwards.
+        remaining: what is left of the cap after this charge.
         allotment: the sub-budget that was charged as well; empty if none was.
     """
 
@@ -42,8 +42,8 @@ class AccountState(Frozen):
     def sealed(self, seal: Seal) -> bytes:
         """The content of ``account.json``, with the figures sealed so that nobody else can write a report's figures.
 
-        The sub-budget stays readable: a ledger restored from a backup without the charge needs it, and has lost the
-        secret of the charge.
+        The sub-budget's name stays readable: a ledger that is restored from a backup older than the charge needs the
+        name, but no longer has the secret that opens the figures.
         """
         figures = base64.b64encode(seal.close(_NAME, self.model_dump_json().encode())).decode()
         return json.dumps({"format": 1, "allotment": self.allotment, "figures": figures}).encode()

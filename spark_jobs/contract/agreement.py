@@ -52,8 +52,8 @@ class Agreement(Frozen):
     Attributes:
         session: a text that no other release of these participants has.
         request_sha256: hash of what is released, in hexadecimal.
-        epsilon: the cost of the release. No round may ask for less noise; the total is kept by each silo's measurement,
-            since rounds on disjoint rows are paid for once.
+        epsilon: the cost of the release. No round may ask for less noise than this needs. Each silo's measurement keeps
+            the total within it; rounds on disjoint rows cost as much as one.
         silos: at least two.
         servers: at least two, of owners that do not all collude.
         colluding: how many servers may collude without harm to the guarantee of the noise.
@@ -95,10 +95,10 @@ class Agreement(Frozen):
 
     @property
     def noise_factor(self) -> Decimal:
-        """How many times the noise is that of one table at the same epsilon, by standard deviation, rounded up.
+        """The standard deviation of the noise, in units of that of one table at the same epsilon; rounded up.
 
-        One silo's vector is noised for ``silos_per_person`` times its sensitivity, by the shares of all servers, of
-        which those of the honest suffice for the guarantee. Exact, with at most 5 decimals.
+        The noise covers ``silos_per_person`` times the sensitivity of one silo's vector. Every server adds a share, and
+        the shares of the honest servers alone suffice for the guarantee. Exact, with at most 5 decimals.
         """
         honest = len(self.servers) - self.colluding
         with localcontext(prec=30, rounding=ROUND_CEILING):
@@ -107,6 +107,6 @@ class Agreement(Frozen):
 
     @property
     def sha256(self) -> str:
-        """The hash that every message of this release carries."""
+        """The hash of this agreement, which every message of the release carries."""
         canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()

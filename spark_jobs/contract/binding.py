@@ -1,8 +1,8 @@
 """How an account binds a table: its format, its columns, how its states are named, and which columns are public.
 
-A charged request names a table and one of its states; the account fixes everything else. If a request could choose a
-column's type, one row could lie in block ``7`` as a whole number and in block ``7.0`` as a double, and be released
-twice under one cap.
+A charged request names a table and one of its states; the account fixes everything else. Otherwise a request could
+choose a column's type, and the same row would lie in block ``7`` as a whole number and in block ``7.0`` as a double: it
+could be released twice, each time under a full cap.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ class TableBinding(Frozen):
             public, filters, groups and blocks may read only these.
         rows_per_unit: the most rows of one privacy unit in the table, as a fact that its administrator declares and
             nothing checks; None if it is not known.
-        units: the most privacy units that the table will ever have, in all its versions together. A fact of the same
-            kind; a stream keeps how many rows of each it has used.
-        append_only: whether versions only gain rows: none is changed or removed. A fact of the same kind; a stream
-            whose unit is a row, or has at most ``rows_per_unit``, needs it.
+        units: the most privacy units that the table will ever have, in all its versions together; declared and not
+            checked. A stream keeps how many rows of each unit it has used.
+        append_only: whether versions only gain rows, so that none is changed or removed; declared and not checked. A
+            stream needs it where each row is a unit, or a unit has at most ``rows_per_unit`` rows.
         version_order: which of two versions is the later one; a stream never goes back.
     """
 
@@ -188,7 +188,7 @@ class TableBinding(Frozen):
 
     @property
     def order(self) -> VersionOrder | None:
-        """Which of two versions is the later one; by default by its number, unless Iceberg numbers it at random."""
+        """How versions are ordered: as bound, or else by their numbers; None for Iceberg, whose numbers are random."""
         numbered = self.version.by == "table_version" and self.format != "iceberg"
         return self.version_order or ("number" if numbered else None)
 
@@ -243,8 +243,8 @@ class TableBinding(Frozen):
         """Reject a table without the columns of the account's unit and blocks, or with types that cannot be used there.
 
         Raises:
-            InvalidRequest: a column is missing, or its type does not assign a row to one fixed block: the text of a
-                double depends on the version of Java, and Spark completes a bare time of day with the date of the run.
+            InvalidRequest: a column is missing, or its type does not assign each row to one fixed block: the text of a
+                double depends on the version of Java, and Spark adds the date of the run to a bare time of day.
         """
         if unit.column is not None:
             self._require_unit(unit.column)
@@ -273,12 +273,12 @@ class TableBinding(Frozen):
     def require_extends(self, older: TableBinding, *, blocks: BlockExpression | None = None) -> None:
         """Reject this binding unless it only adds columns, public columns and facts to ``older``, and changes domains.
 
-        The form of its files may change where the account has no ``blocks``: a row that is read in another way is paid
-        for by the same total.
+        The form of its files may change where the account has no ``blocks``: a row that is then read in another way is
+        still charged to the same total.
 
         Raises:
-            InvalidRequest: it changes something that was bound, so that a row that was paid for under one type would
-                become another row.
+            InvalidRequest: it changes anything else that was bound, so that a row already paid for could count as a
+                different row.
         """
         before = [column.bare for column in older.columns]
         kept = [column.bare for column in self.columns if column.bare in before]
@@ -297,7 +297,7 @@ class TableBinding(Frozen):
             )  # fmt: skip
 
     def with_domains(self, domains: Mapping[str, Domain | None]) -> Self:
-        """This binding with other domains of some columns; None takes a column's domain away.
+        """This binding with the domains of some columns replaced; None removes a column's domain.
 
         Raises:
             InvalidRequest: there is no such column, or a domain contradicts its type.
@@ -324,11 +324,11 @@ def _bare(column: BoundColumn | None) -> BoundColumn | None:
 
 
 def require_text_columns(columns: Iterable[BoundColumn], form: Format | None) -> None:
-    """Reject columns that a table of text cannot have; nothing is rejected for another format.
+    """Reject columns that a table of a text format cannot have; other formats pass.
 
     Raises:
-        InvalidRequest: text cannot be converted to a column's type, or a name has spaces around it, which are lost when
-            a header is read.
+        InvalidRequest: text cannot be converted to a column's type, or a name begins or ends with spaces, which are
+            lost when a header is read.
     """
     for column in columns if form in TEXT_FORMATS else ():
         if not is_text_type(column.type, structs=form == "json"):

@@ -22,7 +22,7 @@ class BoundColumn(Frozen):
     Attributes:
         name: its name, as the table spells it.
         type: its type, as Spark writes it, such as ``int``, ``string`` or ``decimal(10,2)``.
-        domain: what it may hold (``contract.domains``), in JSON as its text; None if the administrator has not said.
+        domain: what it may hold (``contract.domains``), written in JSON as text; None if nothing is declared.
     """
 
     name: ColumnName
@@ -74,7 +74,7 @@ def columns_of_mapping(value: Any) -> Any:
     """Turn a mapping of names to types and domains into a list of columns; return anything else unchanged.
 
     Raises:
-        InvalidRequest: a text is not a type, or a type and a domain.
+        InvalidRequest: a text is neither a type nor a type followed by a domain.
     """
     if not isinstance(value, dict):
         return value

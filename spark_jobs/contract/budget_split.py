@@ -1,35 +1,35 @@
 """How a request's budget is split: which diagnostics are paid for together, and what each part may cost.
 
 Weights are relative and default to 1, so that by default all diagnostics get equal shares. Diagnostics that share one
-noisy release pool their shares: each of them is as accurate as if it had the whole pool. One that uses such a release
-for a part of its result pays for the rest alone. What measures the same rows in another way, a second model's scores or
-many groups, adds its share to the pool and takes half of it, if it has no weight of its own. Above an epsilon of
-``SHARED_UP_TO`` per row the noise is negligible, and each diagnostic is measured separately, in the cells that suit it
-best. Delta is split by the same weights among the diagnostics that can spend delta. All shares are exact decimals,
-rounded down, so that their sum never exceeds the budget.
+noisy release pool their shares: each of them is as accurate as if it had the whole pool. A diagnostic that uses such a
+release for only a part of its result pays for the rest alone. A diagnostic that measures the same rows in another way,
+by a second model's scores or in many groups, adds its share to the pool and takes half of the pool, if it has no weight
+of its own. Above an epsilon of ``SHARED_UP_TO`` per row the noise is negligible, and each diagnostic is measured
+separately, in the cells that suit it best. Delta is split by the same weights among the diagnostics that can spend
+delta. All shares are exact decimals, rounded down, so that their sum never exceeds the budget.
 
 A change of a unit of up to ``k`` rows is a sequence of ``k`` changes of one row. A mechanism that is ``(e, d)``-DP for
 one row is therefore ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma 2.2). It
 runs at ``e = epsilon / k``, and at the ``d`` for which the unit's delta equals the part's share.
 
 Where rows are replaced, the counts of rows that did not count have a share of their own, before all others
-(``mechanisms.left_out``); where they are added or removed, these counts cost nothing.
+(``mechanisms.left_out``); where rows are added or removed, these counts cost nothing.
 
-In a federation the noise is larger than that of one table by a public factor ``f``. The mechanisms are told ``e / f``,
-so that what is said of errors is true, and the silo asks for noise at ``e``, which is what is charged.
+In a federation the noise is larger than that of one table by a public factor ``f``. The mechanisms are given ``e / f``,
+so that the errors that they state are those of the larger noise; the silo asks for noise at ``e``, which is charged.
 
-Where fewer rows of a unit are used than the account allows (``ReleaseRequest.rows_of_unit``), ``j`` of ``k``,
-mechanisms run at ``epsilon / j``. What they spend is stated for one of ``k`` rows, as all costs of the account are, and
-so is ``j / k`` times as much: the factor ``f``, rounded up.
+Where a release uses at most ``j`` rows of a unit (``ReleaseRequest.rows_of_unit``) and the account allows ``k``,
+mechanisms run at ``epsilon / j``. The account states all costs for one of ``k`` rows, so that a cost for one of ``j``
+rows is multiplied by ``j / k``, rounded up: this is then the factor ``f``.
 
-A delta is Gaussian noise's. Where a unit is in few groups (``ReleaseRequest.group_bound``), that is made for all of the
-unit's rows at once, so that its delta and rho are the whole unit's (``mechanisms.cell_gaussian``). A row that does not
-count loses as much as any other of the unit's rows, and those that count more than their number says: where there is a
-delta, the counts of rows that did not count have a share of their own then, too.
+Only Gaussian noise spends a delta. Where the groups of a unit are bounded (``ReleaseRequest.group_bound``), Gaussian
+noise is calibrated to all rows of the unit at once, so that its delta and rho are those of the whole unit
+(``mechanisms.cell_gaussian``). The loss of the rows that count is then not proportional to their number, and the
+counts of the unit's other rows would add to it: where there is a delta, those counts get a share of their own.
 
-How much headline figures vary between units with several rows is a part of its own, which takes its share of epsilon
-first. Its mechanism runs at the cost to a unit, however many rows that has (``mechanisms.unit_squares``); where costs
-are stated for one row, it is divided by the most rows of a unit.
+The variance of headline figures between units with several rows is measured in a part of its own, whose share of
+epsilon is taken first. Its mechanism runs at the cost to a unit, however many rows a unit has
+(``mechanisms.unit_squares``); where costs are stated for one row, this cost is divided by the most rows of a unit.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class BudgetPart:
 
     Attributes:
         diagnostics: one diagnostic, or those that share one noisy release.
-        users: other diagnostics that use this release for a part of their results; each pays for the rest in a part of
-            its own, which comes later.
-        rest: whether it is such a part.
-        of_units: whether it pays for how much figures of these diagnostics vary between units.
+        users: other diagnostics that use this release for a part of their results; each pays for the rest of its result
+            in a later part, of its own.
+        rest: whether this is such a later part.
+        of_units: whether it pays for measuring how much the figures of these diagnostics vary between units.
         granted: what the part may cost, for a whole privacy unit.
         max_rows: the most rows that one unit may have.
-        noise_factor: how many times the noise is that of one table at the same cost: more in a federation
-            (``Agreement.noise_factor``), less where fewer rows of a unit are used than the account allows.
-        of_groups: whether its delta is of a whole unit, which is in few groups.
+        noise_factor: the noise, as a multiple of that of one table at the same cost: above 1 in a federation
+            (``Agreement.noise_factor``), below 1 where fewer rows of a unit are used than the account allows.
+        of_groups: whether units are bounded in their groups; the delta of Gaussian noise is then that of a whole unit.
     """
 
     diagnostics: tuple[Options, ...]
@@ -97,7 +97,7 @@ class BudgetPart:
 
     @property
     def epsilon_per_row(self) -> Decimal:
-        """The epsilon whose noise the mechanisms reckon with, for one row: that of one table."""
+        """The epsilon for one row that mechanisms calibrate to: ``granted`` divided by rows and noise factor."""
         part = _part(self.granted.epsilon, Decimal(1), self.max_rows * self.noise_factor)
         if self.noise_factor == 1:
             return part
@@ -106,7 +106,7 @@ class BudgetPart:
         return part - margin * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
 
     def of_row(self, epsilon: Decimal) -> Decimal:
-        """The cost for one row of noise that is that of one table at ``epsilon``, rounded up to digits of a cost."""
+        """The cost for one of the account's rows of a mechanism's ``epsilon``: times ``noise_factor``, rounded up."""
         if self.noise_factor == 1:
             return epsilon
         with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
@@ -115,16 +115,17 @@ class BudgetPart:
 
     @property
     def delta_per_row(self) -> Decimal:
-        """The delta that the mechanisms may spend for one row, or for a unit in few groups; 0 if the part has none."""
+        """The delta that mechanisms may spend for one row, or for a whole unit if ``of_groups``; 0 for none."""
         if self.granted.delta == 0 or self.max_rows == 1:
             return self.granted.delta
         of_one = self._delta_of_one(self.epsilon_per_row)
         return self.granted.delta if of_one and self.of_groups else of_one
 
     def stated_delta(self, delta: Decimal, epsilon: Decimal) -> Decimal:
-        """What is stated, for one of the account's rows of a unit, of a delta that a mechanism spends.
+        """The delta to state for one of the account's rows of a unit, where a mechanism spends ``delta``.
 
-        With the ``epsilon`` that is stated for one row it makes the delta of the unit, which the mechanism has.
+        It is ``delta`` itself, unless the mechanism spends it for a whole unit (``of_groups``): then it is the delta of
+        one row that group privacy, at the ``epsilon`` stated for one row, turns into the delta of the unit.
         """
         if not self.of_groups or delta == 0 or self.max_rows == 1:
             return delta
@@ -152,9 +153,9 @@ class BudgetPart:
     def spending(self, label: str, spent: SpentAmounts) -> PartSpending:
         """The entry for a mechanism that spends this for one row, at its cost to a whole unit.
 
-        Of rho-zCDP, k rows lose ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and one Gaussian vector loses as
-        one with k times the sensitivity. Of the other laws nothing is known for several rows. Of a unit in few groups
-        delta and rho are the unit's.
+        Under rho-zCDP, k rows cost ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and one Gaussian vector's loss
+        is that at k times the sensitivity. No other loss law is known to hold for several rows. If ``of_groups``, the
+        delta and rho of Gaussian noise are already those of a unit.
         """
         rows, rho = self.max_rows, spent.rho
         with localcontext(prec=4 * MAX_DIGITS):
@@ -169,10 +170,11 @@ class BudgetPart:
 
 
 def part_of_left_out(request: ReleaseRequest) -> BudgetPart:
-    """What the counts of rows that did not count run at (``mechanisms.left_out``).
+    """The part that pays for the counts of rows that did not count (``mechanisms.left_out``).
 
-    Where rows are added or removed it is all that the diagnostics' counts have, of which they take nothing: a row is in
-    one of the two. What is spent for a whole unit, however many rows it has, is apart from both.
+    Where rows are added or removed, it may spend as much as the counts of the diagnostics do, and takes nothing from
+    them, because each row is counted in only one of the two. What is spent for a whole unit, however many rows it has,
+    belongs to neither.
     """
     return _part_of(request, (), _epsilon_of_left_out(request), Decimal(0))
 

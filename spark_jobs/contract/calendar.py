@@ -18,7 +18,7 @@ class Periods(NamedTuple):
     """Consecutive calendar periods.
 
     Attributes:
-        labels: the name of each: ``2026-03-01`` of a day, and of a week by its Monday, ``2026-03``, ``2026-Q1``,
+        labels: the name of each: ``2026-03-01`` for a day, or for a week by its Monday; ``2026-03``; ``2026-Q1``;
             ``2026``.
         edges: where each begins, and where the last one ends, in microseconds since 1970.
     """
@@ -29,7 +29,7 @@ class Periods(NamedTuple):
 
 @lru_cache(maxsize=64)
 def periods(start: str, end: str, every: Every) -> Periods:
-    """The periods that have a moment from ``start`` on and before ``end``; the first and the last may be cut short.
+    """The periods that overlap the time from ``start``, included, to ``end``, excluded; the ends may cut them short.
 
     Raises:
         InvalidRequest: the two are not moments without a time zone in ascending order.

@@ -1,8 +1,9 @@
 """The names of single cells of a table of aggregates, in the grammar of ``contract.figure_names``.
 
-``aggregates.north.2026-Q1.mean.spend.lower``: the kind, a group of each dimension in their order, the figure with what
-it is of, and the end of an interval. ``*`` in the place of a group is a table by fewer dimensions, which has to be one
-of ``marginals``: ``aggregates.north.*.count``, and ``aggregates.*.*.count`` for the total.
+``aggregates.north.2026-Q1.mean.spend.lower``: the kind, a group of each dimension in the order of the dimensions, the
+figure and the column that it describes, and the end of an interval. ``*`` in the place of a group means all groups of
+that dimension. The cell is then one of a table by fewer dimensions, which must be among ``marginals``:
+``aggregates.north.*.count``, and ``aggregates.*.*.count`` for the total.
 
 One rule of quoting, that of SQL: a part that is empty, is ``*``, begins or ends with a space, or contains a dot, a
 double quote, a control character or one of ``<``, ``>``, ``=`` stands in double quotes, and a double quote within them
@@ -33,11 +34,11 @@ _SHOWN = 20
 
 
 class NamePart(NamedTuple):
-    """A part of a name.
+    """A part of a cell's name, between two dots.
 
     Attributes:
-        text: without its quotes.
-        quoted: whether it had any.
+        text: the part, without its quotes.
+        quoted: whether it stood in quotes.
     """
 
     text: str
@@ -46,11 +47,11 @@ class NamePart(NamedTuple):
 
 @dataclass(frozen=True)
 class CellName:
-    """A figure of a cell.
+    """The name of a figure of a cell.
 
     Attributes:
-        labels: a group of each dimension; None for all of its groups together.
-        figure: ``("count",)``, ``("incomplete",)``, or a figure and what it is of, as in ``("mean", "spend")``.
+        labels: a group of each dimension; None for all groups of that dimension together.
+        figure: ``("count",)``, ``("incomplete",)``, or a figure and its column or expression: ``("mean", "spend")``.
     """
 
     labels: tuple[str | None, ...]
@@ -58,18 +59,18 @@ class CellName:
 
     @property
     def group(self) -> str | None:
-        """The cell, as names write it; None in a table without dimensions."""
+        """The groups of the cell as a name writes them; None in a table without dimensions."""
         return ".".join(ALL if label is None else written(label) for label in self.labels) or None
 
     @property
     def within(self) -> str:
-        """The figure, as names write it."""
+        """The figure as a name writes it, such as ``mean.spend``."""
         name, *of = self.figure
         return ".".join((written(name), *(written(one, quoted=one in (_COUNT, _INCOMPLETE)) for one in of)))
 
     @property
     def label(self) -> str:
-        """``mean of spend in north, 2026-Q1``."""
+        """The figure and its cell in words, such as ``mean of spend in north, 2026-Q1``."""
         groups = ", ".join(label for label in self.labels if label is not None)
         return " of ".join(self.figure) + (f" in {groups}" if groups else " in all" if self.labels else "")
 
@@ -78,9 +79,9 @@ class NamedCell(NamedTuple):
     """A cell of a released table.
 
     Attributes:
-        labels: as those of ``CellName``.
-        table: the released table that it is in.
-        place: its number there.
+        labels: a group of each dimension; None for all groups of that dimension together.
+        table: the released table that contains the cell.
+        place: the index of the cell in the table's arrays.
     """
 
     labels: tuple[str | None, ...]
@@ -93,7 +94,7 @@ class NamedCell(NamedTuple):
         return str(self.table["status"][self.place])
 
     def read(self, figure: tuple[str, ...]) -> Figure[Any]:
-        """One of its figures."""
+        """A figure of the cell with its intervals, by the ``figure`` of a ``CellName``."""
         name, *of = figure
         if name == _INCOMPLETE:
             return Figure(value=self.table[_INCOMPLETE][self.place])
@@ -109,10 +110,10 @@ class CellNames:
     """The cells that a table of aggregates has or will have, and their figures.
 
     Attributes:
-        by: the dimensions.
-        keys: the groups of each.
-        tables: the tables that are measured, each as its dimensions by number.
-        figures: of each cell, as those of ``CellName``.
+        by: the names of the dimensions.
+        keys: the groups of each dimension.
+        tables: the tables that are measured, each as the indices of its dimensions in ``by``.
+        figures: the figures of every cell, each as in ``CellName.figure``.
     """
 
     by: tuple[str, ...]
@@ -122,7 +123,7 @@ class CellNames:
 
     @classmethod
     def requested(cls, options: AggregatesOptions) -> CellNames:
-        """Those of a request."""
+        """The names of the cells and figures that a request for a table of aggregates asks for."""
         return cls(
             by=tuple(one.name for one in options.by),
             keys=tuple(one.labels for one in options.by),
@@ -132,7 +133,7 @@ class CellNames:
 
     @classmethod
     def released(cls, result: Mapping[str, Any]) -> CellNames:
-        """Those of a result."""
+        """The names of the cells and figures that a released table of aggregates contains."""
         by = tuple(result["by"])
         return cls(
             by=by,
@@ -142,13 +143,13 @@ class CellNames:
         )
 
     def parse(self, rest: str, *, name: str, what: str, others: Iterable[str] = ()) -> tuple[CellName, str]:
-        """The figure of a cell and the end of its interval, empty for the figure itself.
+        """The figure that a name means, and an end of its interval, such as ``lower``; empty for the figure itself.
 
         Args:
             rest: the name without the kind.
             name: the whole name.
-            what: the field in which it was given.
-            others: further names that the kind has.
+            what: the field in which it was given, for messages.
+            others: figures of the kind that are not of a cell, to be listed in messages.
 
         Raises:
             InvalidRequest: there is no such cell or figure, or its table is not measured.
@@ -184,14 +185,14 @@ class CellNames:
 
 
 def written(text: str, *, quoted: bool = False) -> str:
-    """A part of a name, in quotes if the rule asks for them."""
+    """A part of a cell's name, in double quotes where the rule of quoting, or ``quoted``, demands it."""
     if not quoted and text != ALL and _PLAIN.fullmatch(text):
         return text
     return '"' + text.replace('"', '""') + '"'
 
 
 def parts_of(name: str) -> tuple[NamePart, ...]:
-    """The parts of a name, of which a quoted one may contain dots."""
+    """The parts of a name between its dots; dots within double quotes do not separate parts."""
     parts, place = [], 0
     while name and place <= len(name):
         match = _PART.match(name, place)
@@ -204,7 +205,7 @@ def parts_of(name: str) -> tuple[NamePart, ...]:
 
 
 def cells_of(result: Mapping[str, Any], limit: int | None = None) -> Iterator[NamedCell]:
-    """The cells of all tables of a result, up to ``limit`` of each table."""
+    """The cells of a table of aggregates and of its marginal tables, at most ``limit`` of each."""
     by = list(result["by"])
     for table in (result, *result["marginals"]):
         dimensions = [by.index(one) for one in table["by"]]
@@ -214,10 +215,10 @@ def cells_of(result: Mapping[str, Any], limit: int | None = None) -> Iterator[Na
 
 
 def cell_at(result: Mapping[str, Any], labels: Sequence[str | None]) -> NamedCell:
-    """The cell with these groups; None for all groups of a dimension.
+    """The cell with these labels: a group of each dimension, or None for all groups of that dimension.
 
     Raises:
-        KeyError: there is no such table.
+        KeyError: the result has no table by these dimensions.
     """
     names = [name for name, label in zip(result["by"], labels, strict=True) if label is not None]
     for table in (result, *result["marginals"]):
@@ -230,7 +231,7 @@ def cell_at(result: Mapping[str, Any], labels: Sequence[str | None]) -> NamedCel
 
 
 def few_cells(result: Mapping[str, Any], limit: int) -> Iterator[tuple[CellName, NamedCell]]:
-    """The counts and measures of the cells of the smallest tables, as many tables as have ``limit`` figures at most."""
+    """The figures, apart from incomplete rows, of all cells of the smallest tables: ``limit`` figures at most."""
     figures = [one for one in CellNames.released(result).figures if one != (_INCOMPLETE,)]
     room, tables = limit // len(figures), []
     for table in sorted((result, *result["marginals"]), key=lambda one: len(one["status"])):
@@ -243,7 +244,7 @@ def few_cells(result: Mapping[str, Any], limit: int) -> Iterator[tuple[CellName,
 
 
 def recorded_label(rest: str) -> str:
-    """The label of a recorded figure of a cell, from its name without the kind."""
+    """A cell's figure in words (``CellName.label``), from a recorded name without the kind."""
     *parts, last = parts_of(rest)
     of_count = last.text in (_COUNT, _INCOMPLETE) and not last.quoted
     figure = [last] if of_count or not parts else [parts.pop(), last]
@@ -252,7 +253,7 @@ def recorded_label(rest: str) -> str:
 
 
 def spec_of_cell(figure: tuple[str, ...]) -> Spec:
-    """What is stated of a figure of a cell, and which ends it has."""
+    """The published names, limits and intervals of a cell's figure."""
     if figure == (_INCOMPLETE,):
         return Spec(
             meaning="incomplete rows", limits=(None, None), axis=None, along=None, value=_INCOMPLETE, names={},

@@ -1,7 +1,6 @@
 """Whether a request fits a table, judged by the names and types of its columns alone, before anything is charged.
 
-The application repeats the check on the table that it reads. Only the stages of a saved pipeline are checked there for
-the first time.
+The application repeats the check on the table that it reads. The stages of a saved pipeline are checked only there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Completes what a request says of single columns by what they may hold: bounds, keys, and tables of aggregates."""
+"""Completes the entries of a request by what their columns may hold: bounds, keys, and tables of aggregates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ Fields = Mapping[str, Any]
 
 
 def with_bounds(entry: dict[str, Any], of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
-    """The entry with the bounds of the column that its option ``of`` names."""
+    """The entry with ``option`` set to the bounds of the column that its option ``of`` names.
+
+    Bounds that the entry has already are kept.
+
+    Raises:
+        InvalidRequest: the entry's own bounds contradict the column's domain.
+    """
     name = entry.get(of)
     column, limits = domains.column(name), domains.range(name)
     if limits is None:
@@ -44,7 +50,13 @@ def with_bounds(entry: dict[str, Any], of: str, option: str, domains: Domains, f
 
 
 def with_keys(given: Fields, of: str, option: str, domains: Domains, field: str) -> dict[str, Any]:
-    """The entry with keys of the column that its option ``of`` names: all listed values, or given ones among them."""
+    """The entry with ``option`` set to all listed values of the column that its option ``of`` names.
+
+    Keys that the entry has already are kept.
+
+    Raises:
+        InvalidRequest: one of the entry's own keys contradicts the column's domain.
+    """
     entry, name = dict(given), given.get(of)
     values = None if name is None else domains.listed(name)
     keys = entry.get(option)
@@ -60,7 +72,7 @@ def with_keys(given: Fields, of: str, option: str, domains: Domains, field: str)
 
 
 def with_groups_and_bounds(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
-    """The entry of a table of aggregates, with the groups of its dimensions, and bounds and steps of its measures."""
+    """A table of aggregates with the groups of its dimensions, and the bounds and steps of its measures, filled in."""
     by, measures = entries_by("column", entry.get("by")), entries_by("of", entry.get("measures"))
     if isinstance(by, list):
         entry = {**entry, "by": [_dimension(one, domains) for one in by]}

@@ -1,4 +1,4 @@
-"""The columns of a table in one text: a name, a type, and what the administrator says of the column.
+"""The columns of a table in one text: for each a name, a type, and what the administrator declares of the column.
 
 ::
 
@@ -7,7 +7,7 @@
     name    = a word, or any text in backticks
 
 such as ``id int, churned string in ('yes', 'no'), `amount, net` decimal(10,2) between 0 and 5000 step 0.01 public``.
-Nothing else may stand there: what is not understood is refused, and never taken for a part of a type.
+Anything else is refused, and never taken for a part of a type.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _COMMA = re.compile(r"\s*,(?=\s*\S)")
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenColumn:
-    """One column of a text.
+    """A column as the text of columns declares it.
 
     Attributes:
         name: its name.
         type: its type, in one spelling.
-        domain: what it may hold; None if nothing is said.
-        public: whether it is said to be public.
+        domain: what it may hold; None if the text has no domain.
+        public: whether it is declared public.
     """
 
     name: str
@@ -51,8 +51,7 @@ def columns_in(text: str) -> tuple[WrittenColumn, ...]:
     """The columns in a text.
 
     Raises:
-        InvalidRequest: it is no list of columns: a type that no engine knows, anything but a domain
-            after it; or a name stands there twice.
+        InvalidRequest: the text is not a list of columns, a type is unknown to all engines, or a name occurs twice.
     """
     columns: list[WrittenColumn] = []
     place = 0
@@ -69,10 +68,10 @@ def columns_in(text: str) -> tuple[WrittenColumn, ...]:
 
 
 def column_of(name: str, text: str) -> WrittenColumn:
-    """The column of this name whose type, domain and fact stand in ``text``, such as ``int between 0 and 120``.
+    """The column of this name whose type, domain and ``public`` stand in ``text``, such as ``int between 0 and 120``.
 
     Raises:
-        InvalidRequest: they do not.
+        InvalidRequest: the text is not a type with at most a domain and ``public`` after it.
     """
     column, place = _column(name, text, 0)
     if place < len(text):
@@ -84,7 +83,7 @@ def domain_of(text: str) -> tuple[str, Domain]:
     """The column and its domain in a text such as ``age between 0 and 120``.
 
     Raises:
-        InvalidRequest: it is no such text.
+        InvalidRequest: the text is not a name and a domain.
     """
     match = _NAME.match(text)
     if match is None:

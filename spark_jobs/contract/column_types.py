@@ -67,7 +67,7 @@ def normal_type(text: str) -> str:
 
 
 def is_known_type(text: str) -> bool:
-    """Whether an engine knows a type of this name; a column of another one is a slip of whoever wrote it."""
+    """Whether an engine knows a type of this name; a column of any other type is taken for a misspelling."""
     simple = normal_type(text)
     if kind_of_type(simple) is not None:
         return True
@@ -94,7 +94,7 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def struct_fields(text: str) -> tuple[tuple[str, str], ...] | None:
-    """The names and types of a struct's fields, of ``struct<city:string,zip:int>``; None for any other type."""
+    """The names and types of the fields of a struct such as ``struct<city:string,zip:int>``; None for another type."""
     match = _STRUCT.fullmatch(text.strip())
     if match is None or text.count("<") > _MAX_NESTING:
         return None
@@ -119,7 +119,7 @@ def is_text_type(type_text: str, *, structs: bool = False) -> bool:
 
     Args:
         type_text: the type.
-        structs: whether it may be a struct of such types.
+        structs: whether structs of such types are accepted too.
     """
     fields = struct_fields(type_text) if structs else None
     if fields is not None:

@@ -47,9 +47,9 @@ class MissingColumn(InvalidRequest):
     """A request needs a column that its table is not known to have.
 
     Args:
-        field: the field that names it.
-        name: its name, as the request spells it.
-        requirement, remedy: as for every refusal.
+        field: the field that names the column.
+        name: the column's name, as the request spells it.
+        requirement, remedy: as in ``InvalidRequest``.
     """
 
     def __init__(self, field: str, *, name: str, requirement: str, remedy: str) -> None:
@@ -64,8 +64,8 @@ class ColumnNeed:
     Attributes:
         name: the column's name, as the request spells it.
         field: the field of the request that names it.
-        kinds: the kinds of values that it may have.
-        remedy: what the user can do if it has another kind.
+        kinds: the kinds of values that the column may have.
+        remedy: what the user can do if the column has another kind.
     """
 
     name: str
@@ -74,7 +74,7 @@ class ColumnNeed:
     remedy: str = "name another column, or change its type in the table"
 
     def spelling_in(self, columns: Collection[str]) -> str | None:
-        """The name in ``columns`` that matches: the same, or else the only one that differs in case alone."""
+        """The column's name as ``columns`` spells it: the same, or else the only one that differs in case alone."""
         alike = [column for column in columns if column.lower() == self.name.lower()]
         if self.name in columns:
             return self.name
@@ -103,7 +103,7 @@ class ColumnNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpressionNeed:
-    """An expression that a request needs of every row.
+    """An expression that a request evaluates on every row.
 
     Attributes:
         text: the expression, as the request writes it.
@@ -115,10 +115,10 @@ class ExpressionNeed:
 
     @property
     def expression(self) -> Expression:
-        """What the text says.
+        """The parsed expression.
 
         Raises:
-            InvalidRequest: it is outside the allow-list.
+            InvalidRequest: the expression is outside the allow-list.
         """
         return parse(self.text, what=self.field)
 
@@ -258,7 +258,7 @@ def value_need(name: str) -> ColumnNeed:
 
 
 def amount_need(name: str, option: str) -> ColumnNeed:
-    """A diagnostic's ``option`` that is a column of numbers or an expression."""
+    """What a diagnostic's ``option`` names: a column of numbers or an expression."""
     return ColumnNeed(
         name=name,
         field=f"diagnostics.{option}",

@@ -1,9 +1,8 @@
 """Completes the fields of a request by what its table's columns may hold, and refuses those that contradict it.
 
 What a request leaves out comes from the domains: bounds, steps, scales, label values, groups, levels, a stream's time.
-What it gives may narrow a domain. The result is a request that says everything itself: it is what is hashed, charged,
-shown and published, so that a later change of a domain does not change it. To complete a completed request changes
-nothing.
+What it gives may narrow a domain. The completed request depends on no domain: it is what is hashed, charged, shown and
+published, so that a later change of a domain does not change it. Completing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def completed(fields: Fields, domains: Domains) -> dict[str, Any]:
     """The fields of a request, completed and checked.
 
     Args:
-        fields: as they are written, with earlier releases and registered lists replaced by their content.
-        domains: of the request's table.
+        fields: the request's, with the names of earlier releases and registered lists replaced by their content.
+        domains: the domains of the table's columns.
 
     Raises:
         InvalidRequest: a field contradicts what a column may hold, or leaves out what its domain does not decide.
@@ -274,7 +273,7 @@ def _smallest_cells(values: int) -> int | None:
 
 
 def leaves_out(fields: Fields) -> bool:
-    """Whether only an account can complete the fields of a request: without it they are no request."""
+    """Whether a request leaves out fields that only the account, which knows the domains, can complete."""
     table, states, given = fields.get("table"), fields.get("states"), fields.get("diagnostics")
     entries = given if isinstance(given, (list, tuple)) else [given]
     return (
@@ -288,7 +287,7 @@ def leaves_out(fields: Fields) -> bool:
 
 
 def entry_leaves_out(entry: Any) -> bool:
-    """The same of one entry of a request's diagnostics."""
+    """Whether an entry of a request's diagnostics leaves out options that only the account can complete."""
     if not isinstance(entry, Mapping):
         return False
     options = _options(entry)

@@ -1,4 +1,4 @@
-"""CSV (RFC 4180) that a spreadsheet shows as it is: no text of a cell begins as a formula does."""
+"""Writes CSV (RFC 4180) that is safe in a spreadsheet: no text of a cell begins as a formula does."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def csv_line(cells: Iterable[object]) -> str:
-    """One line; numbers are written as they are, and texts that are no numbers guarded."""
+    """One line of CSV; numbers are written as they are, and other texts as ``guarded`` returns them."""
     line = io.StringIO()
     csv.writer(line).writerow(map(_cell, cells))
     return line.getvalue()
 
 
 def guarded(text: str) -> str:
-    """A text as a cell that is shown and never computed; one that is a number stays as it is."""
+    """The text after an apostrophe if a spreadsheet would compute it as a formula; numbers and other text unchanged."""
     return f"'{text}" if text.startswith(FORMULA) and not _is_number(text) else text
 
 

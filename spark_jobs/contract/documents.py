@@ -27,12 +27,12 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]
 
 
 class Respelled(int):
-    """A whole number of a YAML document that was written in another way than numbers are, such as ``01067``.
+    """A whole number of a YAML document in an unusual spelling, such as ``01067``, which may be meant as text.
 
-    It is that number where a number is due, and refused where it could be a text or a key (``contract.values``).
+    It is accepted where only a number may stand, and refused where a text or a key may stand (``contract.values``).
 
     Attributes:
-        text: as it was written.
+        text: its spelling in the document.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Whether what a request names is what the columns of its table may hold."""
+"""Checks that what a request names is in the domains of its table's columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Domains:
 
     Attributes:
         columns: the table's columns.
-        lists: the keys of the registered lists that their domains name.
+        lists: the keys of the registered lists that domains name, by the name of the list.
     """
 
     columns: tuple[BoundColumn, ...]
@@ -50,7 +50,7 @@ class Domains:
         return domain.values if domain.list is None else self.lists[domain.list]
 
     def range(self, name: object) -> ValueRange | None:
-        """The range of a column of numbers; that of listed numbers is from the smallest to the largest."""
+        """The range of a column of numbers, or that of its listed numbers from the smallest to the largest."""
         domain, listed = self.domain(name), self.listed(name)
         if isinstance(domain, ValueRange):
             return domain
@@ -60,7 +60,7 @@ class Domains:
         return ValueRange(lower=min(values), upper=max(values))
 
     def period(self, name: object) -> tuple[dt.datetime, dt.datetime] | None:
-        """The first instant of a column's period and the one at which it ends; a period of dates has its last day."""
+        """The instants at which a column's period begins and ends: for dates, the end of the last day."""
         column = self.column(name)
         if column is None or not isinstance(column.domain, Period):
             return None
@@ -74,10 +74,12 @@ class Domains:
 
 
 def require_within(bounds: Any, name: Any, limits: ValueRange, field: str, *, step: Decimal | None = None) -> None:
-    """Reject bounds that reach beyond a column's range, or that the column cannot hold where its values have a step.
+    """Reject bounds beyond a column's range, or between two steps where the column's values have a step.
+
+    Bounds that are not two numbers pass: they are refused elsewhere.
 
     Raises:
-        InvalidRequest: they do.
+        InvalidRequest: the bounds contradict the range or the step.
     """
     try:
         lower, upper = (Decimal(str(end)) for end in bounds)
@@ -107,7 +109,7 @@ def require_period(name: str, begins: dt.datetime, ends: dt.datetime, domains: D
     """Reject a stretch of time that lies outside the period of its column.
 
     Raises:
-        InvalidRequest: it does.
+        InvalidRequest: the time is not within the period.
     """
     period, domain = domains.period(name), domains.domain(name)
     if period is not None and domain is not None and not (period[0] <= begins and ends <= period[1]):
@@ -120,7 +122,7 @@ def require_value(value: Any, name: Any, domains: Domains, field: str, *, as_tex
     Args:
         value: the value.
         name: the column.
-        domains: of its table.
+        domains: the domains of the table's columns.
         field: the field that gives the value, for the message.
         as_text: whether values are compared as text, as keys of groups are.
 
@@ -149,7 +151,7 @@ def require_value(value: Any, name: Any, domains: Domains, field: str, *, as_tex
 
 
 def contradiction(field: str, value: Any, name: Any, domain: Domain, remedy: str) -> InvalidRequest:
-    """The refusal of what contradicts a column's domain."""
+    """The error for a value that contradicts its column's domain."""
     return InvalidRequest(field, value, f"contradicts what {name} may hold, {domain}", remedy)
 
 
@@ -175,13 +177,13 @@ def equal_values(one: Any, other: Any) -> bool:
 
 
 def shown(values: tuple[Any, ...]) -> str:
-    """Values as a message lists them."""
+    """The first values of a list as a message shows them, with the number of all if there are more."""
     first = ", ".join(repr(value) if isinstance(value, str) else str(value) for value in values[:_SHOWN])
     return first + (f", ... ({len(values):,} values)" if len(values) > _SHOWN else "")
 
 
 def is_step(given: Any, step: Decimal) -> bool:
-    """Whether a request's step is the column's; True for what is no number, which is refused elsewhere."""
+    """Whether a request's step equals the column's; True if it is not a number, since that is refused elsewhere."""
     try:
         return float(given) == float(step)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
 """What a column may hold, as an account's administrator declares it: listed values, a range, log-odds or a period.
 
-A domain is public knowledge. It is never learnt from rows, from a file's statistics, or from what was not released. It
-gives requests their bounds, cells, label values, groups and scales, and is written in one way::
+A domain is public knowledge: it must never come from rows, from a file's statistics, or from anything computed from
+them but not released. It gives requests their bounds, cells, label values, groups and scales, and is written as::
 
     in ('yes', 'no')                          listed values
     in @regions                               the values of a key list that is registered for the account
@@ -45,11 +45,11 @@ _TOKEN = re.compile(
 
 
 class ListedValues(Frozen):
-    """A column that holds one of these values.
+    """The domain of a column whose values are listed.
 
     Attributes:
-        values: the values, each once; empty where a list is named.
-        list: the name of a key list that is registered for the account; None for values that stand here.
+        values: the values, each once; empty if ``list`` is given.
+        list: the name of a key list that is registered for the account; None if ``values`` has the values.
     """
 
     values: Annotated[tuple[Value, ...], Field(max_length=MAX_LISTED)] = ()
@@ -72,13 +72,12 @@ class ListedValues(Frozen):
 
 
 class ValueRange(Frozen):
-    """A column of numbers between two bounds; what lies beyond one counts as the bound.
+    """The domain of a column of numbers between two bounds; a number beyond a bound counts as that bound.
 
     Attributes:
         lower, upper: the bounds.
-        step: the values are ``lower`` plus whole multiples of it; None if any number may occur.
-        scale: ``log`` where sizes matter over several orders of magnitude, ``score`` for a model's scores, None
-            otherwise.
+        step: the values are ``lower`` plus whole multiples of this step; None if any number may occur.
+        scale: ``log`` for numbers over several orders of magnitude, ``score`` for a model's scores, None otherwise.
     """
 
     lower: Decimal
@@ -115,17 +114,17 @@ class ValueRange(Frozen):
 
 
 class LogOdds(Frozen):
-    """A column of scores that are log-odds of a probability: any number."""
+    """The domain of a column of scores that are log-odds of a probability: any number."""
 
     def __str__(self) -> str:
         return "logit"
 
 
 class Period(Frozen):
-    """A column of dates or timestamps between two moments, both included.
+    """The domain of a column of dates or timestamps between two moments, both included.
 
     Attributes:
-        start, end: ISO 8601, without a time zone: UTC.
+        start, end: the two moments in ISO 8601, without a time zone, in UTC.
     """
 
     start: str
@@ -150,10 +149,10 @@ Domain = ListedValues | ValueRange | LogOdds | Period
 
 
 def parse_domain(text: str) -> Domain:
-    """The domain in ``text``; ``str`` of it is its one spelling.
+    """The domain in ``text``; ``str`` of a domain is its canonical text.
 
     Raises:
-        InvalidRequest: it has none of the forms; its field is empty, for the caller to add.
+        InvalidRequest: the text has none of the forms; the error's field is empty, for the caller to add.
     """
     reader = Reader(text)
     domain = reader.domain()
@@ -163,7 +162,7 @@ def parse_domain(text: str) -> Domain:
 
 
 def not_a_domain(text: str) -> InvalidRequest:
-    """The refusal of a text that is no domain."""
+    """The error for a text that is not a domain."""
     return InvalidRequest("", text.strip(), f"must be one of: {FORMS}", "correct it")
 
 
@@ -171,8 +170,8 @@ class Reader:
     """Reads domains from a text, from left to right.
 
     Attributes:
-        text: what is read.
-        place: how far it is read.
+        text: the text.
+        place: the index of the next character to read.
     """
 
     def __init__(self, text: str, place: int = 0) -> None:
@@ -184,7 +183,7 @@ class Reader:
         return not self.text[self.place :].strip()
 
     def word(self) -> str:
-        """The next word in lower case, which is read; empty if no word is next."""
+        """Read the next word, and return it in lower case; empty, with nothing read, if no word is next."""
         match = _TOKEN.match(self.text, self.place)
         if match is None or match["word"] is None:
             return ""
@@ -192,10 +191,10 @@ class Reader:
         return match["word"].lower()
 
     def domain(self) -> Domain | None:
-        """The domain that is next, which is read; None if no domain is next, and nothing is read.
+        """Read the next domain, and return it; None, with nothing read, if no domain is next.
 
         Raises:
-            InvalidRequest: it begins like a domain and is not one.
+            InvalidRequest: the text begins like a domain and is not one.
         """
         begin = self.place
         match self.word():
@@ -277,11 +276,11 @@ def require_fits(domain: Domain, type_text: str, kind: Kind | None) -> None:
 
     Args:
         domain: the domain.
-        type_text: the type, in its canonical spelling.
-        kind: the kind of its values; None for a type that cannot be read.
+        type_text: the column's type, in its canonical spelling.
+        kind: the kind of the column's values; None for a type that cannot be read.
 
     Raises:
-        InvalidRequest: it does; its field is empty, for the caller to add.
+        InvalidRequest: the domain contradicts the type; the error's field is empty, for the caller to add.
     """
     numeric = kind in (Kind.INTEGER, Kind.NUMBER)
     match domain:
@@ -318,7 +317,7 @@ def _is_whole(domain: ValueRange, bits: int) -> bool:
 
 
 def divides(step: Decimal, lower: Decimal, upper: Decimal) -> bool:
-    """Whether it is a whole number of steps from ``lower`` to ``upper``, exactly."""
+    """Whether ``upper`` is exactly a whole number of steps above ``lower``."""
     return (Fraction(upper) - Fraction(lower)) % Fraction(step) == 0
 
 
@@ -326,7 +325,7 @@ def moment(text: str) -> dt.datetime:
     """The moment in a text without a time zone.
 
     Raises:
-        InvalidRequest: it is not one; its field is empty, for the caller to add.
+        InvalidRequest: the text is not a moment; the error's field is empty, for the caller to add.
     """
     with suppress(ValueError):
         parsed = dt.datetime.fromisoformat(text)

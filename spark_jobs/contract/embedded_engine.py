@@ -1,10 +1,10 @@
-"""What the embedded engine is proved to count as Spark does; everything else is refused for it before the charge.
+"""What the embedded engine is proved to count as Spark does; a request for anything else is refused before the charge.
 
-``tests/application/test_engines.py`` is the proof: it counts with both, on ordinary and on extreme values. What is left
-out either differs, or could not be shown to be the same to the last bit: logarithms and exponentials, of which two
-libraries may differ in the last digit, parts of times and their casts, on which the engine raises beyond the year
-262142, and text of which the engine's and Java's rules differ. The engine follows from its name alone, never from a
-table's rows.
+``tests/application/test_engines.py`` is the proof: it counts with both engines, on ordinary and on extreme values. What
+is refused either differs, or could not be shown to be the same to the last bit: logarithms and exponentials, whose last
+digit may differ between two libraries; parts of times and casts of times, on which the embedded engine raises beyond
+the year 262142; and text for which its rules differ from Java's. A request names its engine; a table's rows never
+decide between the two.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ _OTHERWISE = "run it on Spark: with another master, such as local[*]"
 def require_embedded(request: TableRequest) -> None:
     """Reject what the embedded engine is not proved to count as Spark does.
 
-    Only the request and the files' names and footers are looked at.
+    Only the request and the files' names and footers are read.
 
     Raises:
-        InvalidRequest: the request needs Spark, or its table cannot be listed here; the one line says so.
+        InvalidRequest: the request needs Spark, or its table cannot be listed here.
     """
     if request.input_suite is not None:
         _refuse("input_suite", None, "must be left out with the embedded engine")
@@ -128,10 +128,10 @@ def _require_short_lists(lists: Iterable[tuple[str, str, int]]) -> None:
 
 
 def needed_columns(request: TableRequest) -> tuple[BoundColumn, ...]:
-    """The bound columns that the request needs, which are all that the engine reads.
+    """The bound columns that the request needs; the engine reads no others.
 
     Raises:
-        InvalidRequest: one of them has a type that the engine is not proved to count by.
+        InvalidRequest: the engine is not proved to count by the type of one of them.
     """
     bound = {column.name: column for column in request.table.columns or ()}
     wanted: dict[str, BoundColumn] = {}
@@ -149,7 +149,7 @@ def needed_columns(request: TableRequest) -> tuple[BoundColumn, ...]:
 
 
 def is_counted(of: str) -> bool:
-    """Whether the engine counts by columns of a type, in its canonical spelling."""
+    """Whether the engine is proved to count by columns of a type, given in its canonical spelling."""
     return of in TYPES or (of.startswith("decimal(") and int(of[8:-1].split(",")[0]) <= MAX_DIGITS)
 
 
@@ -196,7 +196,7 @@ def _require_blocks(request: TableRequest) -> None:
 
 
 def fault(part: Expression) -> str | None:
-    """What of a part of an expression the engine is not proved to evaluate; None for nothing."""
+    """Why the engine is not proved to evaluate a part of an expression; None if it is."""
     match part:
         case Function(name=name) if name not in FUNCTIONS:
             return name

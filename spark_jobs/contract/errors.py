@@ -40,7 +40,7 @@ class InvalidRequest(ValueError):
         return refusal
 
     def within(self, part: str) -> InvalidRequest:
-        """The same error, for a field inside ``part``."""
+        """The same error, with its field named as one inside ``part``."""
         return InvalidRequest.from_dict({**self.to_dict(), "field": f"{part}.{self.field}".rstrip(".")})
 
     def _line(self) -> str:

@@ -1,4 +1,4 @@
-"""What a caller states about a table before it is read, from which a forecast is made."""
+"""What a caller states about a table before it is read; forecasts are computed from these statements."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ class ExpectedTable(Frozen):
         return value
 
     def check(self, request: ReleaseRequest) -> None:
-        """Reject a forecast of ``request`` that needs a statement that is missing, or has one that it does not need.
+        """Reject these statements if one that a forecast of ``request`` needs is missing, or if one is not needed.
 
         Raises:
-            InvalidRequest: the field, with what it must be.
+            InvalidRequest: names the field, and what it must be.
         """
         if self.positive_rate is None and request.uses_label:
             raise InvalidRequest(

@@ -1,8 +1,8 @@
 """Federated releases: which requests can be one, what all silos' requests share, and what an administrator registers.
 
-A request names its federation and nothing else of it. Who the servers are, what the silos have agreed on, and which
-account may take part stand in a file that the administrator registers; the keys of the silo lie beside it. So nobody
-who writes requests can have a silo's counts shared with servers of their own.
+A request gives only the name of its federation. Who the servers are, what the silos have agreed on, and which account
+may take part stand in a file that the administrator registers; the keys of the silo lie beside that file. So nobody who
+writes requests can have a silo's counts shared with servers of their own.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ OF_ONE_SILO = frozenset({"account", "table", "block_expression", "output", "fede
 
 
 class Federation(Frozen):
-    """The federation that a request names; the name alone will do.
+    """The federation that a request names; a request needs to give only the name.
 
     Attributes:
-        name: under which the administrator has registered it.
+        name: the name under which the administrator has registered the federation.
         agreement: the registered agreement, which is filled in before the charge.
     """
 
@@ -73,9 +73,9 @@ class Registration(Frozen):
     """One federated release, as the administrator of a silo or a server has registered it.
 
     Attributes:
-        agreement: of all silos and servers.
-        account: of a silo, the account whose requests may take part; None for a server.
-        receipts: of a server, the folder or URI of its receipts; None for a silo.
+        agreement: the agreement of all silos and servers.
+        account: for a silo, the account whose requests may take part; None for a server.
+        receipts: for a server, the folder or URI of its receipts; None for a silo.
     """
 
     agreement: Agreement
@@ -101,7 +101,7 @@ class Registration(Frozen):
 
 
 def registered_file(environ: Mapping[str, str], name: str, ending: str) -> Path:
-    """The path of a registered federation's file: ``json`` has the registration, ``keys`` the silo's private keys.
+    """The path of a federation's file with this ending: ``json``, its registration, or ``keys``, a silo's private keys.
 
     Raises:
         InvalidRequest: the environment names no folder.
@@ -124,10 +124,10 @@ def _unregistered(name: str) -> InvalidRequest:
 
 
 def require_linear(kind: str, given: Mapping[str, Any]) -> None:
-    """Refuse a diagnostic that uses exact numbers otherwise than in sums over silos.
+    """Refuse a diagnostic that uses exact numbers in any way but as sums over silos.
 
     Args:
-        kind: of the diagnostic.
+        kind: the kind of the diagnostic.
         given: its options; a method that is left out is ``auto``.
 
     Raises:
@@ -150,7 +150,7 @@ def require_add_remove(neighbours: Neighbours) -> None:
     """Refuse a relation under which a silo would have to know the size of the pooled table.
 
     Raises:
-        InvalidRequest: it is not ``ADD_REMOVE``.
+        InvalidRequest: ``neighbours`` is not ``ADD_REMOVE``.
     """
     if neighbours != Neighbours.ADD_REMOVE:
         raise InvalidRequest("neighbours", neighbours, "must be add_remove for silos", "leave it out")

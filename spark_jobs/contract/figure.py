@@ -1,11 +1,11 @@
-"""The released figure as a type, and what a result's field of figures says of them.
+"""The type of a released figure, and the declaration of a result's fields that hold figures.
 
-Each field says once, by ``figure``, what its numbers are: their limits, the sorts of intervals that they have, and the
-field along which an array runs. Everything else follows from it: the JSON form, the fields that are null if the result
-is undefined, the rules of the release contract, and the intervals whose widths can be forecast
-(``contract.published``). The names in JSON follow the field's: of a single number ``auc``, ``auc_interval``,
-``auc_population_interval`` and ``auc_privacy_share``; of an array ``tpr``, ``tpr_lower``, ``tpr_upper``,
-``tpr_population_lower`` and so on.
+Each field declares once, by ``figure``, what its numbers are: their limits, the sorts of intervals that they have, and
+the field along which an array runs. Everything else follows from this declaration: the JSON form, the fields that are
+null if the result is undefined, the rules of the release contract, and the intervals whose widths can be forecast
+(``contract.published``). Names in JSON are derived from the field's name: for a single number ``auc``,
+``auc_interval``, ``auc_population_interval`` and ``auc_privacy_share``; for an array ``tpr``, ``tpr_lower``,
+``tpr_upper``, ``tpr_population_lower`` and so on.
 
 Values may be numbers or arrays; this module reads arrays only by ``tolist`` and arithmetic, and so needs no NumPy.
 """
@@ -47,15 +47,15 @@ class Ends(NamedTuple, Generic[V]):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Generic[V]):
-    """A released number, or an array of them, with what it may differ from; intervals hold at the result's level.
+    """A released number, or an array of numbers, with its confidence intervals at the result's level.
+
+    All intervals are None where they were not paid for, or where the kind has none.
 
     Attributes:
         value: what was released; None, or NaN in an array, if it is undefined.
-        interval: for the figure of the same rows without noise; it measures the noise, not the sampling of the rows.
-            None if it was not paid for, or the kind has none. The same holds for the others.
-        population: for the figure of the population that the rows are a sample of: noise and sampling.
-        privacy_share: share of the width of ``population`` that is due to the noise: what a figure without noise would
-            not have.
+        interval: for the figure of the same rows without noise: it covers the noise, not the sampling of the rows.
+        population: for the figure of the population that the rows are a sample of: it covers noise and sampling.
+        privacy_share: the share of the width of ``population`` that is due to the noise.
         everywhere: simultaneous band for the same rows: it holds at all points together.
         population_everywhere: simultaneous band for the population.
     """
@@ -88,12 +88,12 @@ class Figure(Generic[V]):
         return self.ends().upper
 
     def withheld(self) -> Figure[Any]:
-        """The same without numbers: what an undefined result publishes."""
+        """The figure with its value and intervals undefined, as an undefined result publishes it."""
         ends = {of: None if (pair := getattr(self, of)) is None else _without(*pair) for of in PARTS}
         return Figure(value=without(self.value), privacy_share=without(self.privacy_share), **ends)
 
     def without_population(self) -> Figure[Any]:
-        """The same without what is said of a population."""
+        """The figure with its intervals for the population, and the noise's share of them, undefined."""
         return replace(
             self,
             population=None if self.population is None else _without(*self.population),
@@ -107,13 +107,13 @@ class Figure(Generic[V]):
         return replace(self.mapped(lambda values: values[place]), privacy_share=share)
 
     def mapped(self, change: Any) -> Figure[Any]:
-        """The figure with ``change``, a function that does not fall, of its value and of all ends."""
+        """The figure with ``change``, a nondecreasing function, applied to its value and to all ends of intervals."""
         ends = {of: pair if (pair := getattr(self, of)) is None else Ends(*map(change, pair)) for of in PARTS}
         return Figure(value=change(self.value), privacy_share=self.privacy_share, **ends)
 
 
 def without(value: Any) -> Any:
-    """What takes the place of a number, or of an array of them, that is withheld."""
+    """What is published in place of a withheld value: NaN in every place of an array, None for a number."""
     return value * math.nan if is_array(value) else None
 
 
@@ -139,15 +139,15 @@ class Spec:
         limits: the smallest and the largest possible number; None for no limit.
         axis: the field that an array is as long as; None for a single number.
         along: the field along which the widths of a band are averaged in a forecast; None for the median width.
-        value: the name of the value.
-        names: the names of both ends of each sort of interval, which is one name for a single number.
-        share: the name of the share that is due to the noise; None without one.
+        value: the published name of the value.
+        names: the published names of the two ends of each sort of interval; the same name twice for a single number.
+        share: the published name of the noise's share of the population's interval; None if it is not published.
         nullable: whether numbers of a defined result may be null, with their intervals.
         optional: the sorts of intervals that a defined result may lack: those for a population, and what was not paid
             for.
         inside: the sorts of intervals that contain the value.
-        forecast: whether widths can be forecast: not if an interval says how badly a model fits.
-        headline: what a line about the release calls the figure; empty if none is about it.
+        forecast: whether widths can be forecast: False if the width of an interval depends on how badly a model fits.
+        headline: the figure's name in the lines that sum up a release; empty if they leave it out.
     """
 
     meaning: str
@@ -200,7 +200,7 @@ class Spec:
         return Figure(value=content.get(self.value), privacy_share=share, **ends)
 
     def checks(self) -> Iterator[ResultCheck]:
-        """The rules for its numbers."""
+        """The rules of the release contract for the figure's numbers."""
         null = self.nullable
         yield self._limited(self.value, nullable=null)
         for of, pair in self.names.items():
@@ -235,7 +235,7 @@ class Spec:
                 yield ascending(*reversed(lower), self.value, *upper, nullable=self.nullable or bool(self.optional))
 
     def intervals(self) -> tuple[Span, ...]:
-        """Its intervals whose widths can be forecast."""
+        """The figure's intervals, if their widths can be forecast; otherwise none."""
         return tuple(Span(*pair, self.along) for pair in self.names.values()) if self.forecast else ()
 
 
@@ -244,7 +244,7 @@ class Span(NamedTuple):
 
     Attributes:
         low, high: the fields of its ends; the same field if that has both.
-        along: the field along which a band is averaged; None for a single interval, or a band whose median is typical.
+        along: the field along which a band's width is averaged; None for its median width, or for a single interval.
     """
 
     low: str
@@ -253,11 +253,11 @@ class Span(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The field, or the fields of both ends."""
+        """The name of the interval's field, or of the fields of both ends."""
         return self.low if self.low == self.high else f"{self.low} to {self.high}"
 
     def within(self, name: str) -> Span:
-        """The same interval in the object or the list of objects ``name``."""
+        """The same interval, where its fields are in the object or the list of objects ``name``."""
         return Span(*(None if one is None else f"{name}.{one}" for one in self))  # type: ignore[arg-type]
 
 
@@ -284,18 +284,18 @@ def figure(
         meaning: one line on the numbers.
         parts: the sorts of intervals that are published.
         limits: the smallest and the largest possible number; None for no limit.
-        share: whether the share of the population's interval that is due to the noise is published.
+        share: whether the noise's share of the width of the population's interval is published.
         axis: the field that an array is as long as.
         along: the field along which the widths of a band are averaged in a forecast.
         value: the published name of the value, if it is not the field's.
-        stem: what the names of the ends begin with, if it is not that name; empty for ``lower`` and ``interval``.
-        population_last: whether these names end with ``population``, as in ``lower_population``.
+        stem: what the names of the ends begin with, if not with the value's name; empty for ``lower`` and ``interval``.
+        population_last: whether the names of the ends end with ``population``, as in ``lower_population``.
         split: whether both ends of an interval have names of their own, as they have in arrays with an axis.
         nullable: whether numbers of a defined result may be null, with their intervals.
         optional: the sorts of intervals that a defined result may lack.
         inside: the sorts of intervals that contain the value.
         forecast: whether widths can be forecast.
-        headline: what a line about the release calls the figure; empty if none is about it.
+        headline: the figure's name in the lines that sum up a release; empty if they leave it out.
     """
     return field(
         metadata={
@@ -310,7 +310,7 @@ def figure(
 
 
 def spec_of(name: str, about: Mapping[str, Any]) -> Spec:
-    """What a field of this name states, by what ``figure`` was given."""
+    """The specification of the field ``name``, from the metadata ``about`` that ``figure`` gave it."""
     given = dict(about)
     value = given.pop("value") or name
     stem = given.pop("stem")

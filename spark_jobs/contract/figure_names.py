@@ -1,11 +1,11 @@
 """The one grammar of figures' names, for gates, XCom, histories, suites of Great Expectations and SQL.
 
 A name is ``kind[.group].figure[.end]``: ``roc_curve.auc``, ``auc.value.lower``, ``calibration.ece.population.upper``,
-``roc_curve.north.auc`` (of a group of ``by_group``), ``linear_regression.7.slope`` (of a line of a group),
+``roc_curve.north.auc`` (of a group of ``by_group``), ``linear_regression.7.slope`` (of a group's line),
 ``roc_comparison.first.auc`` (of a part of a result), ``aggregates.north.mean.spend`` (of a cell:
-``contract.cell_names``). A group of any kind may stand in double quotes, as a cell's. Which names a kind has follows
-from the type of its result (``contract.figure``): its figures of one number, those of its parts, and its noisy sizes.
-Everything is read from the JSON form of a committed result, so that a retry reads the same.
+``contract.cell_names``). Groups of all kinds may stand in double quotes, as those of cells may. The type of a kind's
+result (``contract.figure``) decides which names the kind has: its figures of one number, those of its parts, and its
+noisy sizes. Everything is read from the JSON form of a committed result, so that a retry reads the same.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class FigureName:
-    """A figure of one number, or an end of an interval of it.
+    """The parsed name of a figure of one number, or of an end of its interval.
 
     Attributes:
         kind: the kind of diagnostic.
         group: the group, as text; None for all rows.
-        figure: the figure, after the part of the result that it is in, as in ``first.auc``.
+        figure: the figure's name in the result, with the part of the result before it, as in ``first.auc``.
         end: one of ``ENDS``; empty for the figure itself.
     """
 
@@ -68,10 +68,10 @@ class FigureName:
 
 
 class ResultOf(NamedTuple):
-    """A result of all rows or of a group.
+    """The result of one kind for all rows or for a group.
 
     Attributes:
-        place: the group's place in a result that holds all groups; None for the whole result.
+        place: the group's index in a result that holds all groups; None if the result is of these rows alone.
     """
 
     kind: str
@@ -81,11 +81,11 @@ class ResultOf(NamedTuple):
 
     @property
     def status(self) -> str:
-        """The status of these rows."""
+        """The status of the result for these rows."""
         return status_of(self.result) if self.place is None else str(self.result["status"][self.place])
 
     def read(self, figure: str) -> Figure[Any]:
-        """A figure with its intervals; undefined if the result lacks it."""
+        """The figure of this name with its intervals; undefined if the result lacks it."""
         *parts, _ = figure.split(".")
         content: Mapping[str, Any] | None = self.result
         for part in parts:
@@ -100,12 +100,12 @@ class ResultOf(NamedTuple):
 
 @cache
 def single_figures(kind: str) -> Mapping[str, Spec]:
-    """The figures of one number that a kind has, by their names within the kind."""
+    """The figures of a kind that are one number each, by their names within the kind."""
     return dict(_singles(DIAGNOSTICS[kind].result))
 
 
 def results_of(results: Results, *, limit: int | None = None) -> Iterator[ResultOf]:
-    """Each result with its kind and its group, those of groups one by one, up to ``limit`` groups of a kind."""
+    """Each result with its kind; those by group as one result for each group, up to ``limit`` groups of a kind."""
     for kind, result in results.items():
         if kind == "by_group":
             for key, by_kind in islice(zip(result["keys"], result["results"], strict=True), limit):
@@ -118,13 +118,13 @@ def results_of(results: Results, *, limit: int | None = None) -> Iterator[Result
 
 
 def groups_of(results: Results) -> Groups:
-    """The groups of each kind that results have."""
+    """The groups of each kind in released results, or the cells of a table of aggregates."""
     cells = {KIND: CellNames.released(results[KIND])} if KIND in results else {}
     return {**_by_kind((one.kind, one.group) for one in results_of(results)), **cells}
 
 
 def requested_groups(diagnostics: Iterable[Any]) -> Groups:
-    """The groups of each kind that a request's diagnostics will have."""
+    """The groups of each kind that the results of a request will have, or the cells of a table of aggregates."""
     pairs: list[tuple[str, str | None]] = []
     cells: dict[str, CellNames] = {}
     for options in diagnostics:
@@ -139,12 +139,12 @@ def requested_groups(diagnostics: Iterable[Any]) -> Groups:
 
 
 def parse_name(name: str, groups: Groups, *, what: str = "gate") -> FigureName:
-    """The figure of this name.
+    """The figure that a name means.
 
     Args:
         name: the name.
-        groups: the kinds that there are, with their groups.
-        what: the field in which the name was given.
+        groups: the kinds that may be named, with their groups.
+        what: the field in which the name was given, for messages.
 
     Raises:
         InvalidRequest: there is no such figure.
@@ -176,7 +176,7 @@ def parse_name(name: str, groups: Groups, *, what: str = "gate") -> FigureName:
 
 
 def find_figure(results: Results, name: FigureName) -> tuple[float | None, str]:
-    """The number of this name, None if it is undefined, and the status of its result."""
+    """The number that a parsed name means, None if it is undefined, and the status of its result."""
     if name.kind == KIND and name.figure not in single_figures(KIND):
         parts = parts_of(name.group or "")
         cell = cell_at(results[KIND], [None if part == (ALL, False) else part.text for part in parts])
@@ -188,7 +188,7 @@ def find_figure(results: Results, name: FigureName) -> tuple[float | None, str]:
 
 
 def figure_named(results: Results, name: str) -> float | None:
-    """The number of this name; None if it is undefined.
+    """The number that a name means; None if it is undefined.
 
     Raises:
         InvalidRequest: the results have no figure of this name.
@@ -197,10 +197,10 @@ def figure_named(results: Results, name: str) -> float | None:
 
 
 def figure_columns(results: Results) -> dict[str, float | str | None]:
-    """The numbers of results by their names, and each status as ``kind[.group].status``; of the first ``LIMIT`` groups,
-    or cells of a table.
+    """The numbers of results by their names, and each status as ``kind[.group].status``.
 
-    These are the columns of a release's row, for suites of Great Expectations.
+    These are the columns of a release's row, for suites of Great Expectations. Only the first ``LIMIT`` groups of a
+    kind, or cells of a table, have columns.
     """
     columns: dict[str, float | str | None] = {}
     for one in results_of(results, limit=LIMIT):

@@ -2,7 +2,7 @@
 
 Noisy sizes alone decide whether a result is defined. If it is not, every figure is null (None in Python, NaN in arrays,
 null in the manifest and in data files), because a number would be mistaken for a finding. Public facts, the noisy sizes
-that decided, and the noisy counts themselves are still published. The options of each kind declare which of its fields
+that decided, and other noisy counts are still published. The options of each kind declare which fields of its result
 are figures (``contract.options``).
 """
 

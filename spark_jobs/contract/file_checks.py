@@ -41,11 +41,11 @@ class FootedFiles(Protocol):
 
 
 def check_files(source: TableSource) -> None:
-    """Reject a table whose files can be listed from here and cannot be read, or would be read in part.
+    """Reject a table whose files, if they can be listed from here, could not be read or would be read only in part.
 
     Raises:
         InvalidRequest: files lie at two depths, a header is not the bound one, or a footer shows a file that no engine
-            reads, or types that no cast reconciles.
+            can read or types that no cast reconciles.
     """
     if source.form not in FILES or source.path is None:
         return
@@ -62,9 +62,9 @@ def check_files(source: TableSource) -> None:
 
 
 def column_names(source: TableSource) -> tuple[str, ...]:
-    """The names of the columns that a table's files have, as far as they can be listed from here; none if not.
+    """The names of the columns in a table's files; empty if the files cannot be listed or opened from here.
 
-    A first line is taken for a header, and none of it for a person's row, where it has all bound names.
+    The first line of a csv file is used only if it has all bound names: any other might be a person's row.
     """
     if source.form not in ("parquet", "csv") or source.path is None:
         return ()
@@ -84,7 +84,7 @@ def column_names(source: TableSource) -> tuple[str, ...]:
 
 
 def pinned_names(source: TableSource, names: Iterable[str]) -> tuple[str, ...]:
-    """The files of the pinned partition; all files of a version that is a folder."""
+    """The files of the pinned partition; all of them where a version is a folder."""
     # in a draft, the number 1 pins a folder named 01 too
     pinned = (source.snapshot.partition or {}).items()
     pins = {name.lower(): value for name, value in pinned if isinstance(value, str)}
@@ -98,10 +98,10 @@ def pinned_names(source: TableSource, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def footers_of(source: TableSource, files: FootedFiles, names: Sequence[str]) -> dict[str, Footer]:
-    """The footers of Parquet files, by the files' names, without files that have no byte.
+    """The footers of Parquet files, by the files' names; empty files are left out.
 
     Raises:
-        InvalidRequest: a file has none, or no file has a byte.
+        InvalidRequest: a file has no footer, or all files are empty.
         OSError: the store failed.
     """
     try:
@@ -116,10 +116,10 @@ def footers_of(source: TableSource, files: FootedFiles, names: Sequence[str]) ->
 
 
 def require_no_links(source: TableSource) -> None:
-    """Reject symbolic links in the folder: they may lead to another table, or to the same rows twice.
+    """Reject symbolic links in a table's folder: they may lead to another table, or to the same rows twice.
 
     Raises:
-        InvalidRequest: there is one.
+        InvalidRequest: the folder contains a link.
     """
     folders = [] if source.pinned.local is None else [source.pinned.local]
     while folders:
@@ -140,7 +140,7 @@ def check_footers(source: TableSource, footers: Mapping[str, Footer]) -> None:
     """Reject Parquet files that no engine reads, or whose types no cast reconciles with the bound ones.
 
     Raises:
-        InvalidRequest: with the codec, or the column and its types.
+        InvalidRequest: names the codec, or the column and its types.
     """
     require_readable(tuple(footers.values()), field="table.path", value=source.path)
     if source.columns is None:

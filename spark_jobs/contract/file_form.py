@@ -1,6 +1,6 @@
 """How the text of a csv or JSON file is read: part of an account's binding, and never guessed from rows.
 
-A form is applied value by value, and a value that it does not fit is null: no form can make a row fail.
+A form is applied value by value, and a value that does not fit it is read as null: no row can fail.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _DATE_PARTS, _TIME_PARTS = ("y", "M", "d"), ("H", "h", "m", "s", "S", "a", "X")
 
 
 class FileForm(Frozen):
-    r"""How values are written in the files of a csv or JSON table. For JSON, numbers and texts alone can have a form.
+    r"""How values are written in the files of a csv or JSON table. In JSON, a form applies only to numbers and texts.
 
     Attributes:
         separator: the character between two values of a line.
         quote: the character around a value that contains the separator; empty for none.
-        escape: the character before a quote within a value; empty for the quote itself, doubled.
+        escape: the character before a quote within a value; empty if a quote within a value is doubled instead.
         encoding: ``utf-8``, or an encoding of one byte for each character, such as ``iso8859-1`` or ``cp1252``.
         decimal: the decimal sign of numbers.
-        thousands: the sign between groups of digits, of which the last has three; empty for none.
-        percent: whether ``52%`` is 0.52.
+        thousands: the sign between groups of digits, whose last group has three digits; empty for none.
+        percent: whether ``52%`` is read as 0.52.
         trim: whether blanks around a value are left out.
-        null: the texts, beside the empty one, that mean that there is no value.
+        null: the texts, besides the empty one, that are read as null.
         true: the texts that mean true; by default as in Spark's SQL: true, t, yes, y, 1.
         false: the texts that mean false.
         date: the form of dates, such as ``dd/MM/yyyy``; by default ``yyyy-MM-dd``.
@@ -145,10 +145,10 @@ class FileForm(Frozen):
 
         Args:
             options: the options.
-            before: what they add to.
+            before: the form that the options change; None for the default form.
 
         Raises:
-            InvalidRequest: one of them is not of this form.
+            InvalidRequest: one of them is unknown or has an invalid value.
         """
         fields: dict[str, Any] = {} if before is None else before.model_dump()
         given: dict[str, Any] = {}
@@ -171,14 +171,14 @@ class FileForm(Frozen):
             raise refused.within("file-form") from None
 
     def describe(self) -> str:
-        """What is declared, as options; empty for the form that is assumed if nothing is declared."""
+        """The options that differ from the default form, as text; empty for the default form."""
         return ", ".join(f"{name}={_shown(value)}" for name, value in self.model_dump().items())
 
     def require_format(self, form: str) -> None:
-        """Reject a form for files that have none.
+        """Reject this form for files of a format to which it does not apply.
 
         Raises:
-            InvalidRequest: the table's files are neither csv nor JSON, or JSON for what only csv has.
+            InvalidRequest: the files are neither csv nor JSON, or are JSON and the form has options that only csv has.
         """
         for name in self.model_dump():
             if form != "csv" and (form != "json" or name in _OF_CSV_ALONE):
@@ -191,7 +191,7 @@ class FileForm(Frozen):
 
 @cache
 def encoding_name(given: str) -> str | None:
-    """The one name of an encoding that can be read; None for another, such as of several bytes a character."""
+    """The canonical name of an encoding; None if it cannot be read, such as one of several bytes for a character."""
     import codecs
 
     try:
@@ -205,7 +205,7 @@ def encoding_name(given: str) -> str | None:
 
 @cache
 def upper_half(encoding: str) -> str | None:
-    """What the bytes from 128 on mean in an encoding whose first 128 are those of ASCII; None for another."""
+    """The characters of the bytes from 128 on in an encoding that extends ASCII; None for another encoding."""
     try:
         table = getattr(import_module(f"encodings.{encoding.replace('-', '_')}"), "decoding_table", "")
     except ImportError:
@@ -216,10 +216,10 @@ def upper_half(encoding: str) -> str | None:
 
 
 def require_pattern(pattern: str, field: str) -> None:
-    """Reject a form of dates or timestamps that does not name one instant, or has a part that is not known.
+    """Reject a pattern of dates or timestamps that has an unknown part, or does not determine one date or moment.
 
     Raises:
-        InvalidRequest: it is of no such form.
+        InvalidRequest: the pattern is rejected.
     """
     parts = pattern_parts(pattern)
     kinds = [part[0] for part in parts or () if part in TOKENS or part.startswith("S")]
@@ -245,7 +245,7 @@ def require_pattern(pattern: str, field: str) -> None:
 
 
 def pattern_parts(pattern: str) -> tuple[str, ...] | None:
-    """The parts of a form of dates or timestamps, in order; None if it has others."""
+    """The parts of a pattern of dates or timestamps, in order; None if one of them is unknown."""
     parts, place = [], 0
     while place < len(pattern):
         match = _TOKEN.match(pattern, place)

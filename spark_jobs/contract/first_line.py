@@ -1,6 +1,6 @@
-"""What the first line of a csv file shows of its form; nothing that is said here quotes the line.
+"""What the first line of a csv file shows of the file's form; no message here quotes the line.
 
-A file without a header begins with a row, which may be a person's.
+The first line of a file without a header is a row, which may be a person's.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 
 @dataclass(frozen=True, kw_only=True)
 class HeaderFault:
-    """What is wrong with a first line, in words that quote nothing of it, and what to do."""
+    """What is wrong with a first line, in words that do not quote it, and what to do."""
 
     what: str
     remedy: str
 
 
 def header_names(line: str, form: FileForm) -> list[str]:
-    """The names in a first line; none for a line that is no header of any form."""
+    """The column names in a first line; empty if the line cannot be a header."""
     escape = None if form.escape in ("", form.quote) else form.escape
     reader = csv.reader(
         [line.removeprefix("\ufeff")],
@@ -62,7 +62,7 @@ def text_of(line: bytes, encoding: str) -> str | None:
 
 
 def fault_of(line: bytes | None, form: FileForm) -> HeaderFault | None:
-    """What a first line shows to be wrong with the form of its file; None if it may be a header."""
+    """Why a first line cannot be a header of its file's form; None if it can."""
     if line is None:
         return HeaderFault(what="has no end, or cannot be uncompressed", remedy="write the file again")
     no_text = _no_text(line)
@@ -82,7 +82,7 @@ def fault_of(line: bytes | None, form: FileForm) -> HeaderFault | None:
 
 
 def json_fault_of(line: bytes | None) -> HeaderFault | None:
-    """What a first line shows to be wrong with a file of JSON lines; None if it may be an object."""
+    """Why a first line cannot be one of JSON lines; None if it can."""
     if not line:
         return None  # a long object, or no row yet
     text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
@@ -140,7 +140,7 @@ def _misnamed(names: Sequence[str]) -> HeaderFault | None:
 
 
 def unlike(names: Sequence[str], bound: Sequence[str]) -> HeaderFault | None:
-    """How the names of a first line differ from the bound ones, by places; None if they are the same."""
+    """How the names of a first line differ from the bound ones, with the positions; None if they are the same."""
     if list(names) == list(bound):
         return None
     if len(names) != len(bound):

@@ -1,8 +1,8 @@
-"""What the footers of a table's Parquet files say of them: codec, encryption, and the columns' names and types.
+"""Reads the footers of a table's Parquet files: codec, encryption, and the columns' names and types.
 
-Nothing else of a footer is used: its counts and statistics are those of rows. Names and types are a schema's, which is
-public; a type that one missing value has changed, as when a program writes whole numbers as doubles, is reconciled row
-by row, so that no refusal depends on it.
+Nothing else of a footer is used, since its counts and statistics depend on rows. Names and types belong to the schema,
+which is public. A single missing value may have changed a type, as when a program writes whole numbers as doubles: such
+types are reconciled row by row, so that no refusal depends on a missing value.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _LOGICAL = {"String": "string", "Enum": "string", "JSON": "string", "Date": "dat
 
 
 class DamagedFile(ValueError):
-    """No footer of a Parquet file."""
+    """The content is not the footer of a Parquet file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Footer:
-    """What is used of a file's footer.
+    """The fields of a Parquet file's footer that are used.
 
     Attributes:
-        codecs: how its columns are compressed.
-        encrypted: whether any part of it is.
+        codecs: the codecs by which the file's columns are compressed.
+        encrypted: whether any part of the file is encrypted.
         types: the type of each column, as an engine reads it, by its name; empty if the file is encrypted.
     """
 
@@ -60,10 +60,10 @@ class Footer:
 
 
 def footer_of(content: bytes) -> Footer:
-    """The footer in the last bytes of a file, with the four bytes before it and after its length.
+    """The footer in the last bytes of a file, which begin with the four bytes before it and end with the magic number.
 
     Raises:
-        DamagedFile: it is none.
+        DamagedFile: the bytes are not a footer.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -117,9 +117,9 @@ def _leaf_type(leaf: Any) -> str:
 
 
 def arrow_type(of: Any) -> str:
-    """The name of the type that an engine reads a type of Arrow as; Arrow's name if it is none that can be read.
+    """The name of the type as which an engine reads a type of Arrow; Arrow's own name if no engine reads it.
 
-    Fields of structs that cannot be read are left out.
+    A struct is given without the fields that cannot be read.
     """
     import pyarrow as pa
 
@@ -176,9 +176,9 @@ def readable_part(type_text: str) -> str:
 
 
 def common_types(footers: Iterable[Footer]) -> dict[str, str]:
-    """The types that all files' columns can be read as, where no account binds them; in the order of the files.
+    """The type as which each column can be read from all files, for a table that no account binds.
 
-    A column of nanoseconds is one of microseconds, and whole numbers and doubles are doubles.
+    Columns are in the order of the files. Nanoseconds become microseconds; whole numbers and doubles become doubles.
 
     Raises:
         InvalidRequest: no cast reconciles two types of a column.
@@ -203,7 +203,7 @@ def _wider(one: str, other: str, name: str) -> str:
 
 
 def reconciles(of_file: str, bound: str) -> bool:
-    """Whether a cast of each value by itself reconciles a file's type with the bound one; it may give null."""
+    """Whether values of a file's type can be cast to the bound type one by one; those that do not fit become null."""
     of_file, bound = NANOSECONDS.get(of_file, of_file), readable_part(bound)
     if of_file in (bound, VOID) or (of_file, bound) == ("binary", "string"):
         return True
@@ -214,10 +214,10 @@ def reconciles(of_file: str, bound: str) -> bool:
 
 
 def require_readable(footers: Sequence[Footer], *, field: str, value: object) -> None:
-    """Reject files that no engine can read, by their footers.
+    """Reject files whose footers show that no engine can read them.
 
     Raises:
-        InvalidRequest: a file is encrypted, is compressed by another codec, or has two names that differ in case alone.
+        InvalidRequest: a file is encrypted, has a codec outside ``CODECS``, or has two names that differ in case alone.
     """
     if any(footer.encrypted for footer in footers):
         raise InvalidRequest(
@@ -238,15 +238,15 @@ def require_readable(footers: Sequence[Footer], *, field: str, value: object) ->
 
 
 def require_types(footers: Collection[Footer], columns: Iterable[BoundColumn], *, folders: Iterable[str]) -> None:
-    """Reject files whose columns no cast reconciles with the bound types, or none of which has a bound column.
+    """Reject files if a bound column is missing from all of them, or if no cast reconciles its type with the bound one.
 
     Args:
-        footers: of the files.
+        footers: the footers of the files.
         columns: the bound columns.
-        folders: the columns that folders add.
+        folders: the columns that the names of folders add.
 
     Raises:
-        InvalidRequest: with the column and both types.
+        InvalidRequest: names the column, and both types if they cannot be reconciled.
     """
     types: dict[str, dict[str, None]] = {}
     for footer in footers:

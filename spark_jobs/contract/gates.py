@@ -40,7 +40,7 @@ class Gate:
         """The condition in a text.
 
         Raises:
-            InvalidRequest: it is none.
+            InvalidRequest: the text is not a condition.
         """
         content = _FORM.fullmatch(text) if isinstance(text, str) else None
         if content is None or set("<>=") & set(_QUOTED.sub("", content[1])):
@@ -51,7 +51,7 @@ class Gate:
         return cls(content[1].strip(), content[2], float(content[3]))
 
     def check(self, groups: Groups) -> None:
-        """Reject a figure that a release with these kinds and groups lacks.
+        """Reject this gate if a release with these kinds and groups does not have its figure.
 
         Raises:
             InvalidRequest: the release has no such figure.
@@ -75,7 +75,7 @@ def gate_of(text: str, diagnostics: Any) -> Gate:
     """The gate in a text, whose figure is among those of a request's diagnostics.
 
     Raises:
-        InvalidRequest: it is no condition, or the release has no such figure.
+        InvalidRequest: the text is not a condition, or the release has no such figure.
     """
     gate = Gate.parse(text)
     gate.check(requested_groups(diagnostics))
@@ -83,10 +83,10 @@ def gate_of(text: str, diagnostics: Any) -> Gate:
 
 
 def gate_in_file(path: str | Path) -> str | None:
-    """The gate that stands beside the request in its file; None without one.
+    """The gate in a request's file, which is no part of the request; None if there is no gate.
 
     Raises:
-        InvalidRequest: the file cannot be read, or its gate is no condition.
+        InvalidRequest: the file cannot be read, or its gate is not a condition.
     """
     text = load_fields(path).get(GATE)
     return None if text is None else str(Gate.parse(text))

@@ -57,7 +57,7 @@ def check_grid(
     """Reject bounds and cells that do not make a valid grid (``statistics.ValueGrid``).
 
     Raises:
-        InvalidRequest: the bounds are not numbers in ascending order, the cells are too narrow for double precision, or
+        InvalidRequest: the bounds are not numbers in ascending order, the cells are too narrow for double precision,
             the unit does not suit a logarithmic grid between the bounds, or the step does not divide their range.
     """
     if not (-LARGEST <= lower < upper <= LARGEST) or math.isinf(1 / (upper - lower)):
@@ -86,7 +86,7 @@ def values_of_steps(lower: float, upper: float, step: float) -> int:
 
 
 def values_in_cell(lower: float, upper: float, step: float, cells: int) -> int:
-    """How many neighbouring values a cell holds: the least number that makes at most so many cells."""
+    """How many consecutive values each cell takes: the smallest number for which at most ``cells`` cells suffice."""
     return -(-values_of_steps(lower, upper, step) // cells)
 
 

@@ -1,9 +1,9 @@
 """The headline figures of a release, which its last line, XCom, the asset event and the ledger repeat.
 
 Which figures are headlines follows from the type of each kind's result (``contract.figure``), and their names are those
-of ``contract.figure_names``. Of a table of aggregates they are the noisy number of its rows and, of as many of its
-tables as have ``LIMIT`` figures at most, the smallest first, the cells; these come last. Everything is read from the
-JSON form of a committed result, so that retries agree.
+of ``contract.figure_names``. A table of aggregates has as headlines the noisy number of its rows and, after all others,
+the cells of its smallest tables, up to ``LIMIT`` figures. Everything is read from the JSON form of a committed result,
+so that retries agree.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class HeadlineFigure:
     """A headline figure of a release.
 
     Attributes:
-        name: by which gates and histories name it.
-        label: what a line calls it.
-        status: that of its result; ``undefined`` for a figure that the noise hides.
+        name: its name in gates and histories (``contract.figure_names``).
+        label: its name in lines of text.
+        status: the status of its result; ``undefined`` for a figure that the noise hides.
         value: the figure; None if it is undefined.
         interval, population: both ends of its intervals; None without one.
-        cause: what may be behind a figure that is undefined or weak, from numbers of the same release; else empty.
+        cause: why the figure may be undefined or weak, as numbers of the same release suggest; otherwise empty.
     """
 
     name: str
@@ -71,19 +71,19 @@ def headlines(results: Results, left_out: LeftOut | None = None) -> tuple[Headli
 
     Args:
         results: the results.
-        left_out: what the release says of the rows that did not count, for the causes.
+        left_out: the release's noisy counts of rows that did not count, from which causes are suggested.
     """
     return tuple(islice(_headlines(results, left_out), LIMIT))
 
 
 def figures_text(results: Results, left_out: LeftOut | None = None) -> str:
-    """The first headline figures in one line; empty without any."""
+    """The first headline figures in one line; empty if there are none."""
     shown = [str(one) for one in islice(_headlines(results, left_out), _SHOWN)]
     return _listed(shown, sum(1 for _ in _places(results)) + sum(1 for _ in _cells(results)))
 
 
 def recorded_text(figures: Sequence[Mapping[str, Any]]) -> str:
-    """The first of the figures that the ledger recorded, as ``HeadlineFigure.to_dict`` has them, in one line."""
+    """The first of the headline figures that the ledger recorded by ``HeadlineFigure.to_dict``, in one line."""
     shown = [
         figure_text(
             _recorded_label(one["name"]), one["value"], None if (pair := one["interval"]) is None else tuple(pair)
@@ -94,14 +94,14 @@ def recorded_text(figures: Sequence[Mapping[str, Any]]) -> str:
 
 
 def figure_text(label: str, value: float | None, interval: tuple[float, float] | None) -> str:
-    """``AUC 0.730 (0.721 to 0.742)``."""
+    """A figure and its interval in words, such as ``AUC 0.730 (0.721 to 0.742)``."""
     if value is None or interval is None:
         return f"{label} {number_text(value)}"
     return f"{label} {number_text(value)} ({interval_text(interval)})"
 
 
 def interval_text(interval: tuple[float, float]) -> str:
-    """``0.721 to 0.742``."""
+    """An interval in words, such as ``0.721 to 0.742``."""
     return " to ".join(map(number_text, interval))
 
 

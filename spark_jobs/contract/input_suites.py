@@ -1,7 +1,7 @@
-"""A suite of expectations that somebody wrote for an input table, in the JSON form of Great Expectations.
+"""A suite of expectations on an input table, in the JSON form of Great Expectations.
 
-Only expectations of the schema are allowed. Whether rows meet an expectation of their values is private: an answer
-would cost budget, and a suite cannot pay. So such an expectation is refused by name when the request is read.
+Only expectations on the schema are allowed. Whether rows meet an expectation on values is private: an answer would cost
+budget, and a suite has none. Such an expectation is refused by its name when the request is read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _LISTS, _NUMBERS = ("type_list", "column_list", "column_set"), ("value", "min_va
 
 
 class SchemaExpectation(Frozen):
-    """One expectation, which names and types of columns alone decide.
+    """An expectation that the names and types of columns alone decide.
 
     Attributes:
         type: its name in Great Expectations.
@@ -116,7 +116,7 @@ class SchemaExpectation(Frozen):
         return self
 
     def is_met(self, columns: Columns) -> bool:
-        """Whether a table with these columns meets it."""
+        """Whether a table with these columns meets the expectation."""
         return SCHEMA_EXPECTATIONS[self.type][2](columns, self.kwargs)
 
     def describe(self) -> str:
@@ -163,7 +163,7 @@ class InputSuite(Frozen):
 
 
 def class_of(written: str) -> str:
-    """The class in ``pyspark.sql.types`` of a type as Spark writes it, such as ``DecimalType`` of ``decimal(9,2)``."""
+    """The class in ``pyspark.sql.types`` of a type as Spark writes it: ``DecimalType`` of ``decimal(9,2)``."""
     simple = normal_type(written).partition("(")[0].partition("<")[0]
     kind = kind_of_type(normal_type(written))
     return _CLASSES.get(simple) or (TYPES[kind][0] if kind else _OTHERS.get(simple, simple))

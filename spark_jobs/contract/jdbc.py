@@ -1,4 +1,4 @@
-"""Tables of databases: the connections that an administrator allows, and how a request divides the reading.
+"""Tables of databases: the connections that an administrator allows, and how a request splits the reading of a table.
 
 A request names a connection and one of its tables; address, user and password are in a file that the administrator
 writes, and that only the driver reads. The file is the JSON object
@@ -30,12 +30,12 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*\.[A-Za-z_][A-Za-z0-9_$]*")
 
 
 class Partitioning(Frozen):
-    """How the reading of a database's table is divided: by ranges of a column, which are public and drop no row.
+    """How Spark splits the reading of a database's table, by public ranges of a column that together have every row.
 
     Attributes:
         column: a column of whole numbers.
-        lower: where the first range but one begins.
-        upper: where the last range begins, or thereabouts; rows beyond the bounds are in the first and last range.
+        lower: the lower bound of the ranges; rows below are read with the first range.
+        upper: the upper bound of the ranges; rows above are read with the last range.
         partitions: the number of ranges, each read over a connection of its own.
     """
 
@@ -59,8 +59,8 @@ class JdbcConnection(Frozen):
 
     Attributes:
         url: its address, ``jdbc:postgresql://host/database``, with the driver's properties after a ``?``.
-        user: who signs in; none if the address or the server decides it.
-        password_file: the file with the password; none if none is needed.
+        user: the database user; None if the address or the server decides it.
+        password_file: the file with the password; None if no password is needed.
         tables: the tables that may be read, as ``schema.table``.
     """
 
@@ -89,11 +89,11 @@ class JdbcConnection(Frozen):
 
     @property
     def database(self) -> str:
-        """Which database the address names, without the driver's properties."""
+        """The address without the driver's properties."""
         return self.url.partition("?")[0].lower().replace(":5432/", "/")
 
     def password(self) -> str | None:
-        """The password in the file.
+        """The password in ``password_file``; None if there is no such file.
 
         Raises:
             InvalidRequest: the file cannot be read.
@@ -113,8 +113,8 @@ def connection_of(table: str, environ: Mapping[str, str]) -> JdbcConnection:
     """The connection of ``table``, such as ``warehouse.public.visits``, which must be one of its tables.
 
     Raises:
-        InvalidRequest: there is no file of connections, it is wrong, or it does not allow the table; the message is
-            the same whether the connection or the table is missing there.
+        InvalidRequest: there is no file of connections, the file is malformed, or it does not allow the table; the
+            message does not distinguish a missing connection from a missing table.
     """
     name, _, of_database = table.partition(".")
     connection = _connections(environ).get(name)

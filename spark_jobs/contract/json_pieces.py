@@ -17,12 +17,12 @@ def json_bytes(value: Any, *, end: str = "") -> bytes:
     """``value`` as JSON in UTF-8: the same text as ``json.dumps(value, indent=2, ensure_ascii=False)``.
 
     Args:
-        value: of plain JSON types; names in objects are texts. Any other sequence is written as a list of its slices'
-            values, so that a long one need not exist as a list.
+        value: plain JSON types, with texts as the names in objects. Any other sequence is written as a list, slice by
+            slice, so that a long sequence need not be a list in memory.
         end: text after the document.
 
     Raises:
-        TypeError: a value is of no JSON type.
+        TypeError: a value has no JSON type.
         ValueError: a number is not finite.
     """
     document = io.BytesIO()

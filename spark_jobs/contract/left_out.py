@@ -1,4 +1,4 @@
-"""How many rows did not count in a release, by cause: public shapes; ``mechanisms.left_out`` says what they cost."""
+"""The noisy counts of rows that did not count in a release, by cause; ``mechanisms.left_out`` has their cost."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _WORDS = {
 
 
 class CountLeftOut(Frozen):
-    """A noisy count, at least 0, and its interval at ``CONFIDENCE``."""
+    """A noisy count of rows or units, at least 0, and its confidence interval at ``CONFIDENCE``."""
 
     value: Annotated[int, Field(ge=0)]
     interval: tuple[int, int]
 
 
 class LeftOut(Frozen):
-    """What did not count in any diagnostic of a release, of the rows in its blocks that its filter does not leave out.
+    """Noisy counts of the rows of a release's blocks that pass its filter but count in none of its diagnostics.
 
     Attributes:
-        of: ``rows``, or ``units`` where each unit has one row: those none of whose rows counts.
-        lower_bound: whether rows of units whose places are full may be missing.
+        of: what is counted: ``rows``, or ``units`` none of whose rows counts, where only one row of a unit is used.
+        lower_bound: whether the counts may be too small, as rows beyond a unit's bound are not counted.
         no_unit: rows without a value in the unit's column.
-        not_parsed: with a text that its type does not take, in a column that the request needs.
-        null: without a value there.
-        outside: with a label or a value that the request does not name.
+        not_parsed: rows with a text that cannot be read as its type, in a column that the request needs.
+        null: rows without a value in a column that the request needs.
+        outside: rows with a label or a value that the request does not name.
         confidence: the level of each interval.
-        notable: counts of at least this many are no noise: it is passed by none of the empty ones in 19 of 20 releases.
+        notable: a count from which on noise alone is implausible: in 19 of 20 releases no count of 0 rows reaches it.
     """
 
     of: Literal["rows", "units"]
@@ -59,11 +59,11 @@ class LeftOut(Frozen):
 
     @classmethod
     def of_counts(cls, noisy: dict[str, int], *, scale: float, max_rows: int, by_unit: bool) -> Self:
-        """The published counts.
+        """The published counts and intervals, from noisy counts.
 
         Args:
             noisy: the count of each cause, with two-sided geometric noise.
-            scale: of that noise.
+            scale: the scale of that noise.
             max_rows: the most rows of a unit that are used.
             by_unit: whether the request names a unit.
         """
@@ -87,7 +87,7 @@ class LeftOut(Frozen):
         return {cause: count for cause, count in counts.items() if count is not None}
 
     def sentences(self) -> Iterator[str]:
-        """What is said of the causes that are no noise; nothing of the others."""
+        """A sentence for each cause whose count is at least ``notable``."""
         bound = "at least " if self.lower_bound else ""
         for cause, count in self.causes().items():
             if count.value >= self.notable:
@@ -98,17 +98,17 @@ class LeftOut(Frozen):
                 )
 
     def short(self) -> str:
-        """How many rows did not count for a cause that is no noise, in a few words; empty if there is none."""
+        """The sum of the counts that are at least ``notable``, in a few words; empty if there are none."""
         number = sum(count.value for count in self.causes().values() if count.value >= self.notable)
         return f"{'at least ' * self.lower_bound}about {number:,} {self.of} did not count" if number else ""
 
     def line(self) -> str:
-        """One line on the causes that are no noise, for the end of a run; empty if there are none."""
+        """The sentences in one line, for the end of a run; empty if there are none."""
         return "; ".join(self.sentences())
 
 
 def noise_scale(epsilon_per_row: float, neighbours: Neighbours) -> float:
-    """The scale of the noise in each count, at the epsilon of one row."""
+    """The scale of the geometric noise in each count: its sensitivity over the epsilon of one row."""
     return (1 if neighbours is Neighbours.ADD_REMOVE else 2) / epsilon_per_row
 
 
@@ -121,7 +121,7 @@ def half_width(scale: float) -> int:
 
 
 def notable(scale: float, cells: int) -> float:
-    """The larger of four standard deviations, and what no noise of so many cells exceeds in 19 of 20 releases."""
+    """The larger of four standard deviations and the number that the noise of no cell exceeds in 19 of 20 releases."""
     ratio = math.exp(-1 / scale)
     deviation = math.sqrt(2 * ratio) / (1 - ratio)
     return max(4 * deviation, -scale * math.log(0.05 / cells * (1 + ratio)))

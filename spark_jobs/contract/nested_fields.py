@@ -2,8 +2,8 @@
 
 A path is the names from the column to the field, joined by dots; a name that itself has a dot or a backtick is put
 between backticks, as in ``address.`zip.code```. Fields of arrays and maps have no path, because a row has many of them.
-A column whose own name is a path comes first: the field is then not reachable. Nor are fields whose names differ in
-case alone, since Spark could not distinguish them.
+A column whose own name equals a path takes precedence, and the field cannot be named. Fields whose names differ in case
+alone cannot be named either, since Spark could not distinguish them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class NestedField:
 
     Attributes:
         names: the column's name, and the names of the fields that lead to this one.
-        type: its type, which is one of simple values, in its canonical spelling.
+        type: its type, which is not a struct, array or map, in its canonical spelling.
     """
 
     names: tuple[str, ...]
@@ -29,12 +29,12 @@ class NestedField:
 
     @property
     def path(self) -> str:
-        """What a request calls it."""
+        """The path by which a request names the field."""
         return path_of(self.names)
 
 
 def path_of(names: tuple[str, ...]) -> str:
-    """The path through these names; a single name is itself, whatever is in it."""
+    """The path through these names; a single name is its own path, even if it has dots or backticks."""
     return names[0] if len(names) == 1 else ".".join(_quoted(name) for name in names)
 
 

@@ -54,7 +54,7 @@ _ROUNDED_UP = 1 + 1e-9
 
 
 class LossLaw(StrEnum):
-    """How the loss of a mechanism that spends a delta is distributed.
+    """How the privacy loss of a mechanism that spends a delta is distributed.
 
     ``ANY``: nothing is known but (epsilon, delta). ``GAUSSIAN``: one vector with Gaussian noise of at least
     ``FINE_STEPS`` steps. ``CONCENTRATED``: any rho-zCDP mechanism. ``SMOOTH_LAPLACE``: one number with Laplace noise
@@ -68,28 +68,28 @@ class LossLaw(StrEnum):
 
 
 class SpentAmounts(Protocol):
-    """What is known of a charge, or of one mechanism's spending: amounts for a whole privacy unit."""
+    """The privacy cost of a charge, or of one mechanism, for a whole privacy unit."""
 
     @property
     def epsilon(self) -> Decimal:
-        """The epsilon."""
+        """The epsilon for a whole privacy unit."""
 
     @property
     def delta(self) -> Decimal:
-        """The delta."""
+        """The delta for a whole privacy unit; 0 for pure differential privacy."""
 
     @property
     def rho(self) -> Decimal | None:
-        """That of Gaussian noise, if the law needs it."""
+        """The zCDP parameter, which the laws ``GAUSSIAN`` and ``CONCENTRATED`` need; otherwise None."""
 
     @property
     def law(self) -> LossLaw:
-        """What is known of the loss."""
+        """The law of the privacy loss, as far as it is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """The plain form of ``SpentAmounts``; rho is that of the laws ``GAUSSIAN`` and ``CONCENTRATED``."""
+    """A privacy cost as plain values; ``rho`` belongs to the laws ``GAUSSIAN`` and ``CONCENTRATED``."""
 
     epsilon: Decimal = Decimal(0)
     delta: Decimal = Decimal(0)
@@ -98,7 +98,7 @@ class Spent:
 
     @classmethod
     def of(cls, cost: Budget) -> Spent:
-        """A cost or cap of which nothing is known but its amounts; a rho is reported at its delta, or at 10^-6."""
+        """A cost or cap of law ``ANY``, or with a rho ``CONCENTRATED``, reported at its delta or else at 10^-6."""
         if cost.rho is None:
             return cls(epsilon=cost.epsilon, delta=cost.delta)
         delta = cost.delta or USUAL_DELTA
@@ -114,7 +114,7 @@ class Odds:
 
     @property
     def surest(self) -> Decimal:
-        """How sure one can become of what was as likely as not, in percent with one decimal, rounded up."""
+        """The largest posterior probability of what had prior probability 1/2; in percent, rounded up to a decimal."""
         if self.exponent > 100:
             return Decimal(100)
         factor = self.exponent.exp(Context(prec=60))
@@ -122,13 +122,13 @@ class Odds:
 
 
 def odds(*charges: SpentAmounts) -> Odds:
-    """What a statement may quote for all of these charges together; see the module.
+    """The bound on the odds for all of these charges together, as the module derives it.
 
     Args:
-        charges: those of no known law and without a delta are pure.
+        charges: the costs; one without a delta and without a known law is pure.
 
     Raises:
-        ValueError: a law is known, and there is no delta.
+        ValueError: a charge has a known law and no delta.
     """
     plain = [charge for charge in charges if charge.law is LossLaw.ANY]
     quoted = [_of_law(charge) for charge in charges if charge.law is not LossLaw.ANY]
@@ -165,22 +165,23 @@ def gaussian_tail(exponent: float, rho: float) -> float:
 
 
 def concentrated_tail(exponent: float, rho: float) -> float:
-    """The bound of ``P(|L| > exponent)`` for a rho-zCDP mechanism."""
+    """An upper bound on ``P(|L| > exponent)`` for a rho-zCDP mechanism."""
     if exponent <= rho:
         return 0.0 if rho == 0 else 1.0
     return min(1.0, math.exp(-((exponent - rho) ** 2) / (4 * rho)) * (1 + math.exp(-exponent)))
 
 
 def smooth_laplace_tail(exponent: float, epsilon: float, delta: float) -> float:
-    """A bound of ``P(|L| > exponent)`` for Laplace noise of scale ``2 S / epsilon``, clipped and rounded afterwards.
+    """An upper bound on ``P(|L| > exponent)`` for Laplace noise of scale ``2 S / epsilon``, clipped and rounded after.
 
-    Neighbours have centres that differ by at most the smaller of both bounds S, which is ``epsilon / 2`` scales, and
-    scales whose ratio is at most ``e^g``, ``g = epsilon / (2 ln(2 / delta))``. In units of the scale of P, let the
-    other scale be r and the centres s apart. A point at distance t beyond both centres has the loss
-    ``ln r + (t + s) / r - t``, or with -s on the other side; between them it is at most the one at a centre. Clipping
-    and rounding merge points; a merged tail from t on has the loss without ``ln r``, which is larger where r < 1. The
-    loss of a tail thus passes x where ``t |1 / r - 1|`` passes ``x + |ln r| - s / r`` or, merged, ``x - s / r``; the
-    smaller t is taken, at ``r = e^-g`` upwards and ``e^g`` downwards, the ends of the allowed ratios.
+    Neighbouring tables have smooth bounds S whose ratio is at most ``e^g``, with ``g = epsilon / (2 ln(2 / delta))``,
+    and centres that differ by at most the smaller S, which is ``epsilon / 2`` scales. In units of the scale of P, let
+    the other scale be r and the centres s apart. A point at distance t beyond both centres has the loss
+    ``ln r + (t + s) / r - t``, or with -s on the other side; between the centres the loss is at most that at one of
+    them. Clipping and rounding merge points: a tail that is merged from t on has the loss without ``ln r``, which is
+    larger where r < 1. The loss of a tail thus exceeds x where ``t |1 / r - 1|`` exceeds ``x + |ln r| - s / r`` or, if
+    merged, ``x - s / r``. The smaller of these t is taken, at the ends of the allowed ratios: ``r = e^-g`` upwards and
+    ``r = e^g`` downwards.
     """
     rate = epsilon / (2 * math.log(2 / delta))
     shift = epsilon / 2

@@ -1,4 +1,4 @@
-"""Where a table or a release lies: each place has one name, and the path that is read follows from that name alone.
+"""Where a table or a release lies: each place has exactly one name, which alone determines the path that is read.
 
 A request names its table by text, an account is bound to a table, and Spark reads a path. If each understood the text
 in its own way, a request could be charged to one table and read another. So text is parsed here and nowhere else, and
@@ -13,10 +13,10 @@ text                         place
 ``HDFS://Name:8020/t``       ``hdfs://name/t``; any other port stays
 ``gs://``, ``abfss://``      as they are; ``abfs://`` is ``abfss://``
 ``catalog:Sales.Visits``     ``catalog:spark_catalog.sales.visits``: the first of three parts names the catalog
-``jdbc:lake.public.visits``  as it is, in this case: a connection of the administrator's, a schema and a table
+``jdbc:lake.public.visits``  as it is, case kept: a connection of the administrator's, a schema and a table
 ===========================  ================================================================================
 
-Other schemes are rejected: they would be second names for the same files (``webhdfs``, ``viewfs``), or are not those of
+Other schemes are rejected: they would be second names for the same files (``webhdfs``, ``viewfs``), or do not belong to
 a data lake.
 """
 
@@ -75,7 +75,7 @@ class Place:
     """A folder of a lake or of a store of releases, or a table of a catalog.
 
     Attributes:
-        identity: its only name, to which accounts are bound and which the ledger compares.
+        identity: its only name; accounts are bound to it, and the ledger compares it.
         path: what Spark reads: a URI, or the full name of a catalog's table.
     """
 
@@ -131,7 +131,7 @@ class Place:
         A name of two parts belongs to Spark's own catalog, ``spark_catalog``, whatever a session's default catalog is.
 
         Raises:
-            InvalidRequest: it is not such a name.
+            InvalidRequest: ``name`` is not the name of a catalog's table.
         """
         parts = name.split(".")
         plain = all(_NAME.fullmatch(part) for part in parts) and 2 <= len(parts) <= _CATALOG_PARTS
@@ -150,10 +150,10 @@ class Place:
 
     @classmethod
     def of_database(cls, text: str, *, what: str = "name") -> Place:
-        """The place of a database's table, such as ``jdbc:warehouse.public.visits``; case matters, as it does there.
+        """The place of a database's table, such as ``jdbc:warehouse.public.visits``; case matters, as in the database.
 
         Raises:
-            InvalidRequest: it is not such a name.
+            InvalidRequest: ``text`` is not such a name.
         """
         if not _DATABASE_TABLE.fullmatch(text):
             raise InvalidRequest(
@@ -208,7 +208,7 @@ class Place:
         """Reject a place on this machine whose path has a symbolic link: it would be a second name of another place.
 
         Raises:
-            InvalidRequest: its path has a symbolic link.
+            InvalidRequest: the place's path has a symbolic link.
         """
         if self.local is not None and os.path.realpath(self.local) != self.local:
             raise InvalidRequest(

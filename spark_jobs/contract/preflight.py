@@ -1,8 +1,8 @@
 """Checks before a charge: everything that the request and the account's terms for its table decide without the data.
 
-A dry run, the operator, the command line and the application call the same function, the application before it reads a
-row. A request that passes is not rejected later: each part of the budget suffices for the mechanisms of its
-diagnostics, and the counts are few enough for the driver's memory.
+A dry run, the operator, the command line and the application (before it reads a row) call the same function. A request
+that passes is not rejected later: each part of the budget suffices for the mechanisms of its diagnostics, and the
+counts are few enough for the driver's memory.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def preflight(request: TableRequest) -> None:
             are filled in.
 
     Raises:
-        InvalidRequest: a bound on rows has yet to be chosen (``row_choice.steps_of`` has what is released then), a part
-            of the budget is too small for the diagnostics that it pays for, there would be too many counts, the table
-            lacks columns that are read, or has them with other types, has no numbered versions, or the silos of a
+        InvalidRequest: a bound on rows has yet to be chosen (check the requests of ``row_choice.steps_of`` instead); a
+            part of the budget is too small for the diagnostics that it pays for; there would be too many counts; the
+            table lacks columns that are read, has them with other types, or has no numbered versions; or the silos of a
             federation have agreed on something else.
     """
     if isinstance(request, ReleaseRequest):
@@ -51,7 +51,7 @@ def preflight(request: TableRequest) -> None:
 
 
 def require_numbered(request: TableRequest) -> None:
-    """Reject the number of a version for a table whose states have none: all of them would be read at once.
+    """Reject a version number for a table whose format has no versions: all of its files would be read at once.
 
     Raises:
         InvalidRequest: the table is a folder of files in a format without versions.
@@ -69,8 +69,8 @@ def require_agreed(request: ReleaseRequest) -> None:
     """Reject a request with a federation whose silos have not agreed on it.
 
     Raises:
-        InvalidRequest: its shared part or its epsilon differs, not every server adds the whole noise, or there are not
-            two servers for keys of comparisons.
+        InvalidRequest: its shared part or its epsilon differs from what was agreed, not every server adds the whole
+            noise, or a diagnostic that compares by keys does not have exactly two servers.
     """
     agreement = None if request.federation is None else request.federation.agreement
     if agreement is None:
@@ -116,8 +116,8 @@ def require_stream(request: StreamRequest) -> None:
     """Reject a stream whose noise would exceed every count, or whose state would be too large.
 
     Raises:
-        InvalidRequest: a part of its epsilon is too small, its state too large, its blocks leave a step out, or it
-            is to be followed and its table cannot be.
+        InvalidRequest: a part of its epsilon is too small, its state is too large, its blocks leave a step out, or it
+            is to be followed and its table does not allow that.
     """
     if request.epsilon_per_row * request.method.min_share(len(request.levels)) < MIN_EPSILON:
         raise InvalidRequest(
@@ -172,7 +172,7 @@ def require_size(request: ReleaseRequest) -> None:
     """Reject statistics with more counts and sums than the driver is sure to hold in memory, whatever the rows.
 
     Raises:
-        InvalidRequest: there are more.
+        InvalidRequest: the statistics have too many counts and sums.
     """
     sizes = {statistic: statistic.max_keys for statistic in request.statistics}
     total = sum(sizes.values())

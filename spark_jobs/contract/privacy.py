@@ -42,11 +42,11 @@ class Neighbours(StrEnum):
 
 
 def replaced_within(neighbours: Neighbours, blocks: object | None) -> str:
-    """What a replacement keeps, as ``the same day(visited_at), which is public``; empty if it keeps nothing.
+    """What ``REPLACE_ONE`` keeps fixed, in words: ``the same day(visited_at), which is public``; empty for nothing.
 
-    Where blocks pay one by one, a unit that is replaced by one of another block leaves one block and enters another.
-    That is a removal and an addition, each of which one block pays for, and together they may cost up to twice the cap
-    of one. So the guarantee holds for replacements within a block; which unit is in which block is public.
+    Where each block has a cap of its own, replacing a unit by one of another block is a removal from one block and an
+    addition to the other. Each block pays for one of these, so that together they may cost up to twice one block's cap.
+    The guarantee therefore holds for replacements within a block; which unit is in which block is public.
 
     Args:
         neighbours: the relation.
@@ -101,7 +101,7 @@ def exact_difference(number: Decimal, *parts: Decimal) -> Decimal:
 
 
 def float_below(number: Decimal) -> float:
-    """The largest float that is not above ``number``: what a mechanism may spend of it."""
+    """The largest float that is not above ``number``: what a mechanism that computes in floats may spend of it."""
     nearest = float(number)
     return nearest if Decimal(nearest) <= number else math.nextafter(nearest, -math.inf)
 
@@ -190,11 +190,11 @@ class Budget(Frozen):
 
 
 class GroupBound(NamedTuple):
-    """The rows of one unit that are used of a table of groups: of at most ``groups`` groups, and of each so many.
+    """The contribution bound of a unit to a table of groups: at most ``rows`` rows in each of ``groups`` groups.
 
     Attributes:
-        groups: the most groups that a unit is in.
-        rows: the most rows that it has in one of them.
+        groups: the most groups in which one unit is used.
+        rows: the most rows of one unit that are used in one group.
     """
 
     groups: int
@@ -202,7 +202,7 @@ class GroupBound(NamedTuple):
 
     @property
     def rows_of_unit(self) -> int:
-        """The most rows of one unit."""
+        """The most rows of one unit that are used in all groups together."""
         return self.groups * self.rows
 
 

@@ -1,4 +1,4 @@
-"""Completes a profile by what the account says that the table's columns may hold."""
+"""Completes a profile of columns by the domains that the account declares for them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FORMS = ("values", "bounds", "start")
 
 
 def with_profiled(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
-    """The entry with what each of its columns may hold; with all columns of which that is known where it names none.
+    """The entry with the domain of each of its columns; an entry without columns gets all columns that have a domain.
 
     Raises:
-        InvalidRequest: the account knows of none.
+        InvalidRequest: the entry names no column, and the account declares no domain.
     """
     columns = entries_by("column", entry.get("columns"))
     if not columns:
@@ -37,7 +37,7 @@ def with_profiled(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
 
 
 def profile_leaves_out(entry: Mapping[str, Any]) -> bool:
-    """Whether only an account can complete the entry."""
+    """Whether the entry leaves out columns, or what one of them may hold, which only the account can complete."""
     columns = entries_by("column", entry.get("columns"))
     return not columns or any(
         isinstance(one, Mapping) and all(one.get(form) is None for form in _FORMS) for one in columns

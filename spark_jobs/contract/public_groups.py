@@ -40,12 +40,12 @@ class KeyFile(Frozen):
 
 
 def is_registered(groups: object) -> bool:
-    """Whether ``groups`` name a list that an administrator has registered: ``{"list": NAME}``."""
+    """Whether ``groups`` is ``{"list": NAME}``, which names a list that an administrator has registered."""
     return isinstance(groups, Mapping) and "list" in groups
 
 
 def names_file(groups: object) -> bool:
-    """Whether ``groups`` name a file."""
+    """Whether ``groups`` names a public file."""
     return isinstance(groups, str) or (isinstance(groups, Mapping) and not is_registered(groups))
 
 

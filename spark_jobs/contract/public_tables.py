@@ -1,4 +1,7 @@
-"""Two columns of a small public file, for an administrator who registers a lookup. No message shows what is in it."""
+"""Reads a lookup from two columns of a small public file, for the administrator who registers it.
+
+No message shows what is in the file.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ def read_lookup(path: str, *, key: str | None = None, value: str | None = None) 
 
     Args:
         path: a path or the URI of an object; ``.csv`` with a header, ``.json`` (a list of objects) or ``.parquet``.
-        key: the title of the column of keys; by default the first of a file of two columns.
-        value: that of values; by default the second.
+        key: the name of the column of keys; by default the first of a file's two columns.
+        value: the name of the column of values; by default the second of two.
 
     Raises:
         InvalidRequest: the file cannot be read, or does not have the columns.

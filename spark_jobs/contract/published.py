@@ -1,8 +1,8 @@
-"""The base of all released results: their JSON form, their rules and their intervals, by what their fields state.
+"""The base of all released results: fields declare what they hold; JSON form, rules and intervals follow from that.
 
-A result is a frozen dataclass. Its fields of figures are declared by ``figure``, those that hold further objects with
-figures by ``nested``; all others are public facts and noisy sizes. This module needs no NumPy: the side that checks a
-release before it is committed has no engine.
+A result is a frozen dataclass. A field that holds figures is declared by ``figure``, one that holds further objects
+with figures by ``nested``; all other fields are public facts and noisy sizes. This module needs no NumPy: the side that
+checks a release before it is committed has no engine.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from spark_jobs.contract.result_checks import ResultCheck, optional, part, rows,
 
 
 def withheld() -> Any:
-    """A field that holds no figures, but that an undefined result withholds too, such as a model."""
+    """A dataclass field that is no figure, but is also null in an undefined result, such as a model."""
     return field(metadata={"is_figure": True})
 
 
 def nested(kind: type[PublishedFields], *, many: bool = False, absent: bool = False, is_figure: bool = False) -> Any:
-    """A field that holds another published object, or a tuple of ``many``, with figures of its own.
+    """A dataclass field that holds another published object with figures of its own, or a tuple of such objects.
 
     Args:
         kind: the type of the object.
-        many: whether there are many.
-        absent: whether it may be null.
-        is_figure: whether it belongs to the figures of an undefined result, so that its own are withheld.
+        many: whether the field holds a tuple of objects.
+        absent: whether the field may be null.
+        is_figure: whether the object's figures are withheld in an undefined result.
     """
     return field(metadata={"nested": kind, "many": many, "absent": absent, "is_figure": is_figure})
 
@@ -48,12 +48,12 @@ else:
 
 
 class PublishedFields:
-    """A frozen dataclass that is published as a JSON object, by the figures that its fields state.
+    """A frozen dataclass that is published as a JSON object, as its fields declare by ``figure`` and ``nested``.
 
     Attributes:
-        ORDER: the order in which fields are published; ``*`` stands for all that it does not name, in their order.
+        ORDER: the order in which fields are published; ``*`` stands for all fields not named here, as they are defined.
         ARRAYS_LAST: whether arrays follow all other fields.
-        RULES: the rules that no figure's type can say.
+        RULES: the rules that do not follow from the declaration of a single field.
     """
 
     ORDER: ClassVar[str] = "*"
@@ -62,7 +62,7 @@ class PublishedFields:
 
     @classmethod
     def specs(cls) -> dict[str, Spec]:
-        """What each field of figures states."""
+        """The specification of each field that holds figures, by the field's name."""
         return _specs(cls)
 
     @classmethod
@@ -84,11 +84,11 @@ class PublishedFields:
         return tuple(content)
 
     def withheld(self) -> Self:
-        """The same without its figures: None in place of numbers, and NaN in arrays."""
+        """This object without its figures: None in place of numbers, and NaN in arrays."""
         return replace(self, **{name: _nothing(getattr(self, name)) for name in _figure_fields(type(self))})  # type: ignore[type-var]
 
     def without_population(self) -> Self:
-        """The same without what its own figures say of a population."""
+        """This object without intervals for the population; figures of nested objects keep theirs."""
         own = {name: getattr(self, name) for name in self.specs()}
         changed = {name: one.without_population() for name, one in own.items() if isinstance(one, Figure)}
         return replace(self, **changed)  # type: ignore[type-var]
@@ -109,7 +109,7 @@ class PublishedFields:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """The object that ``to_dict`` described, if its fields are figures and single values."""
+        """The object in a result of ``to_dict``; only for classes whose fields are figures and single values."""
         specs = cls.specs()
         names = [one.name for one in fields(cls)]  # type: ignore[arg-type]
         return cls(**{name: specs[name].read(content) if name in specs else content.get(name) for name in names})
@@ -121,10 +121,10 @@ class PublishedFields:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result(PublishedFields):
-    """What every released result says of itself; an undefined one has no figures, however it was made.
+    """The fields that every released result has; figures given to an undefined result are withheld.
 
     Attributes:
-        status: see ``contract.figures``; one for each group in a result by groups.
+        status: see ``contract.figures``; a list with one for each group in a result by groups.
         confidence: nominal level of its intervals.
         epsilon: cost of the release.
         neighbours: the relation of the guarantee.
@@ -152,28 +152,28 @@ class Result(PublishedFields):
 
 
 class OfOneFigure:
-    """An object about a single figure, whose parts can be read as its own."""
+    """An object with a single figure, whose value and intervals are attributes of the object too."""
 
     figure: Number
 
     @property
     def value(self) -> float | None:
-        """The figure; None if it is undefined."""
+        """The released number; None if it is undefined."""
         return self.figure.value
 
     @property
     def interval(self) -> Ends[Any] | None:
-        """See ``Figure``."""
+        """The ends of ``Figure.interval``; None if there is no such interval."""
         return self.figure.interval
 
     @property
     def population(self) -> Ends[Any] | None:
-        """See ``Figure``."""
+        """The ends of ``Figure.population``; None if there is no such interval."""
         return self.figure.population
 
     @property
     def privacy_share(self) -> float | None:
-        """See ``Figure``."""
+        """The noise's share of the width of ``population``; None if there is no such interval."""
         return self.figure.privacy_share
 
 

@@ -50,7 +50,7 @@ class ReleaseFile(Frozen):
         return cls(name=name, media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
     def read(self, store: ObjectStore, folder: str) -> bytes | None:
-        """What a release's folder has under this name, up to this entry's size; None if it has nothing there.
+        """The content of this file in a release's folder, up to this entry's size; None if there is no such file.
 
         Raises:
             OSError: the store failed.
@@ -68,8 +68,8 @@ class PartSpending(Frozen):
     Attributes:
         label: what it was spent on, in words.
         epsilon, delta: the exact cost.
-        law: what is known of the loss, if there is a delta.
-        rho: that of Gaussian noise, if the law needs it.
+        law: what is known of the distribution of the privacy loss, if there is a delta.
+        rho: the zCDP parameter, if the law needs it; otherwise None.
     """
 
     label: str
@@ -91,8 +91,8 @@ class ReleasePart(Frozen):
     """One part of a release's cost, and the diagnostics that it paid for.
 
     Attributes:
-        kinds: the kinds of these diagnostics; several share one noisy release. A comparison that uses it for one of its
-            curves is named here, and again in the part that pays for the rest of it.
+        kinds: the kinds of these diagnostics; several share one noisy release. A comparison that uses this release for
+            one of its curves is named here, and again in the part that pays for its other curve.
         cost: the cost of the part; the parts add up to the release's cost.
         spendings: what each mechanism of the part spent, in order; empty if that is not known.
     """
@@ -103,11 +103,11 @@ class ReleasePart(Frozen):
 
 
 class PublishedSizes(Frozen):
-    """The numbers of rows of both classes, by everything that a release measured of them.
+    """The numbers of rows of both classes, estimated from everything that a release measured of them.
 
     Attributes:
         negatives, positives: noisy numbers, at least 0.
-        negatives_interval, positives_interval: for the exact numbers of the same rows.
+        negatives_interval, positives_interval: confidence intervals for the exact numbers.
         confidence: nominal level of each interval.
     """
 
@@ -138,7 +138,7 @@ class Release(Frozen):
         rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
         parts: the parts of the cost, and the diagnostics that each of them paid for.
         class_sizes: the numbers of positives and negatives that the results state; None if none of them does.
-        left_out: noisy numbers of rows that did not count, by cause; None in releases made before there were any.
+        left_out: noisy numbers of rows that did not count, by cause; None in releases made before these were published.
         results: each diagnostic's released values, by its kind; null marks a figure that the noise leaves undefined.
         files: every other file of the release.
         versions: the versions of the programs that made it.

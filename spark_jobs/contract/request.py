@@ -39,10 +39,10 @@ class ReleaseRequest(TableRequest):
         diagnostics: what to release; each kind at most once.
         federation: a registered federation, whose silos' rows are released together; None for one table.
         row_id: a column that distinguishes the rows of one unit, such as the number of a visit; None for none.
-        population_share: the share of epsilon that buys how much headline figures vary between units, for their
-            intervals for the population; None for ``DEFAULT_POPULATION_SHARE`` where a figure has a use for it and a
-            unit may have several rows, up to ``MAX_ROWS_BY_DEFAULT``. With 0, intervals allow for the most that units
-            with so many rows can vary.
+        population_share: the share of epsilon that pays for measuring how much headline figures vary between units, on
+            which their intervals for the population are based. None for ``DEFAULT_POPULATION_SHARE``, if a figure can
+            use it and a unit may have several rows, but at most ``MAX_ROWS_BY_DEFAULT``. With 0, the intervals assume
+            the largest variation that units of so many rows can have.
     """
 
     label: Label | None = None
@@ -152,7 +152,7 @@ class ReleaseRequest(TableRequest):
                 )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; decimals as strings. What is None and came later than the others is left out."""
+        """Plain JSON types; decimals as strings. Fields added in later versions are left out where they are None."""
         fields = super().to_dict()
         for name in ("federation", "row_id", "population_share"):
             if fields[name] is None:
@@ -201,7 +201,7 @@ class ReleaseRequest(TableRequest):
 
     @property
     def group_bound(self) -> GroupBound | None:
-        """The groups in which one unit is used, and its rows in one of them; None if only its rows are limited."""
+        """The bounds on the groups of one unit, and on its rows in each; None if only its rows are bounded."""
         return next((options.group_bound for options in self.diagnostics if options.group_bound is not None), None)
 
     @property
@@ -211,14 +211,14 @@ class ReleaseRequest(TableRequest):
 
     @property
     def rows_of_unit(self) -> int:
-        """The most rows of one unit that are used: the account's, or fewer of few groups."""
+        """The most rows of one unit that are used: the account's bound, or a smaller one of a diagnostic."""
         if self.group_bound is not None:
             return self.group_bound.rows_of_unit
         return next((o.used_rows for o in self.diagnostics if o.used_rows is not None), self.unit.max_rows)
 
     @property
     def chooses_rows(self) -> bool:
-        """Whether a release of its own has yet to choose how many rows of a unit are used (``contract.row_choice``)."""
+        """Whether a separate release has yet to choose how many rows of a unit are used (``contract.row_choice``)."""
         return any(options.chooses_rows for options in self.diagnostics)
 
     @property
@@ -231,7 +231,7 @@ class ReleaseRequest(TableRequest):
 
     @property
     def share_of_units(self) -> Decimal:
-        """The share of epsilon that buys how much headline figures vary between units; 0 if nothing does."""
+        """The share of epsilon that pays for measuring how much headline figures vary between units; 0 for none."""
         if not self._could_vary_by_unit:
             return Decimal(0)
         if self.population_share is not None:
@@ -240,7 +240,7 @@ class ReleaseRequest(TableRequest):
 
     @property
     def unit_figures(self) -> tuple[tuple[str, str], ...]:
-        """The kinds and names of the figures whose variance between units is bought, at most ``MAX_UNIT_FIGURES``."""
+        """The kinds and names of the figures whose variance between units is measured; at most ``MAX_UNIT_FIGURES``."""
         if not self.share_of_units:
             return ()
         named = [[(options.kind, name) for name in options.unit_figures] for options in self.diagnostics]
@@ -248,7 +248,7 @@ class ReleaseRequest(TableRequest):
         return tuple(figure for turn in turns for figure in turn if figure is not None)[:MAX_UNIT_FIGURES]
 
     def sizes_are_public(self, statistic: Statistic) -> bool:
-        """Whether a diagnostic that uses ``statistic`` takes the number of rows that it uses to be public."""
+        """Whether a diagnostic that uses ``statistic`` treats the number of rows in use as public."""
         return any(
             statistic in options.statistics and options.sizes_are_public(self.neighbours)
             for options in self.diagnostics

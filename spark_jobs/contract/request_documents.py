@@ -43,15 +43,15 @@ def load_fields(path: str | Path) -> dict[str, Any]:
 
 
 def without_gate(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a release's file that shape the release: a gate says only when its task or command succeeds."""
+    """The fields of a request's file without its gate, which decides only whether a task or command succeeds."""
     return {name: value for name, value in fields.items() if name != GATE}
 
 
 def load_model(path: str | Path) -> dict[str, Any]:
     """The model in a JSON file, as a request's ``model`` field takes it.
 
-    Whoever writes the request names the file, and may not be allowed to read it: no message shows what is in a file
-    that holds no model.
+    Whoever writes the request names the file, but may not be allowed to read it: no message shows the content of a file
+    that is not a model.
 
     Raises:
         InvalidRequest: the file cannot be read, or contains no JSON object of a known kind of model.

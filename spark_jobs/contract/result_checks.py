@@ -1,7 +1,7 @@
 """Rules for released results: the options of each kind declare them, and ``violations`` lists those that are broken.
 
-Rules read the JSON form of a result. It is noisy already, so a broken rule reveals nothing about anyone: it is an error
-of the program. It is reported as a line that states the rule, never a value.
+Rules read the JSON form of a result, which is noisy already: a broken rule reveals nothing about anyone, but is an
+error of the program. It is reported as a line that states the rule, never a value.
 
 Rules name fields. ``distance.value`` is the field ``value`` of the object ``distance``, and null if the object is null.
 A field is a number or a list of numbers, possibly nested; a rule for numbers applies to each of them. If a rule is
@@ -29,9 +29,9 @@ class ResultCheck:
     """A rule for some fields of a result.
 
     Attributes:
-        names: the fields that it reads.
+        names: the fields that the rule reads.
         broken: returns a line for each part of the rule that a result breaks; raises ``KeyError``, ``TypeError``,
-            ``IndexError``, ``ValueError`` or ``OverflowError`` if the result does not have the form that it expects.
+            ``IndexError``, ``ValueError`` or ``OverflowError`` if the result does not have the expected form.
     """
 
     names: tuple[str, ...]
@@ -128,7 +128,7 @@ def _together(names: tuple[str, ...], line: str, holds: Callable[[Fields], bool]
 
 
 def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False) -> ResultCheck:
-    """Numbers are from ``low`` to ``high``."""
+    """A rule that numbers are from ``low`` to ``high``."""
 
     def holds(values: list[Any]) -> bool:
         return all(low <= value <= high for value in values)
@@ -224,7 +224,7 @@ def null_first(name: str) -> ResultCheck:
 
 
 def ascending(*names: str, nullable: bool = False) -> ResultCheck:
-    """At every position, numbers do not decrease from one field to the next: the ends of intervals around the middle.
+    """At every position, numbers do not decrease from one field to the next, as the ends of intervals around a value.
 
     Args:
         names: an odd number of fields.
@@ -278,7 +278,7 @@ def shape(*names: str, sizes: tuple[str, ...], more: int = 0) -> ResultCheck:
     Args:
         names: the lists.
         sizes: the field for each axis; null stands for 1.
-        more: how much longer than that the lists are, along every axis.
+        more: by how much the lists are longer than these sizes, along every axis.
     """
 
     def holds(result: Fields) -> bool:

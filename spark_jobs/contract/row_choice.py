@@ -1,10 +1,9 @@
-"""A table whose bound on the rows of a unit is chosen first: the request of the choice, and that of the table.
+"""Splits a table whose bound on the rows of a unit is to be chosen into two requests: the choice, then the table.
 
-The choice is a release of its own, with its own charge, key, draw and manifest, and the table a second one whose
-request holds the bound as a number. So everything that holds for a release holds for both: a choice is drawn once, its
-hash is in the ledger before it is opened, and an attempt that dies between the two finds the committed choice and
-draws none. A second draw of one charge would need all of this again. By adaptive composition the two together cost
-their sum, which is the request's budget.
+The choice is a release of its own, with its own charge, key, draw and manifest; the table is a second release whose
+request contains the chosen bound as a number. What holds for every release therefore holds for both: a choice is drawn
+once, its hash is in the ledger before it is opened, and an attempt that dies between the two finds the committed choice
+and does not draw again. By adaptive composition the two together cost their sum, which is the request's budget.
 """
 
 from __future__ import annotations
@@ -30,16 +29,17 @@ def chooses_rows(request: TableRequest) -> bool:
 
 
 def choice_key(key: object) -> str:
-    """The key of the choice that belongs to a table's key."""
+    """The release key of the choice, from the release key of its table."""
     return f"{key}/max_rows"
 
 
 def choice_of(request: ReleaseRequest) -> ReleaseRequest:
-    """The request of the choice: the same rows, at its share of epsilon.
+    """The request that chooses the bound, on the same rows and at the choice's share of epsilon.
 
-    How many units may have more rows than the bound is where one row more of each unit adds as much noise, in all cells
-    together, as it saves rows (``mechanisms.row_choice``): the number of cells divided by the table's epsilon, times
-    how much more noise a count has beside sums, and twice that where rows are replaced.
+    The bound is chosen so that about a target number of units have more rows (``mechanisms.row_choice``). At this
+    number, a bound that is larger by one row adds as much noise, over all cells, as it saves rows: it is the number of
+    cells divided by the table's epsilon, times the factor by which sums beside a count increase the count's noise, and
+    twice that where rows are replaced.
     """
     options = _options(request)
     epsilon, rest = _shares(request)
@@ -53,7 +53,7 @@ def choice_of(request: ReleaseRequest) -> ReleaseRequest:
 
 
 def with_rows(request: ReleaseRequest, rows: ReleasedBound | int) -> ReleaseRequest:
-    """The request of the table with a bound, at what the choice leaves of epsilon."""
+    """The request for the table with a chosen bound, at the epsilon that the choice leaves."""
     bound = {"max_rows": rows, "max_rows_limit": None, "max_rows_share": None}
     options = _options(request).model_copy(update=bound)
     _, rest = _shares(request)
@@ -64,17 +64,17 @@ AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
 
 
 def steps_of(request: AnyRequest) -> tuple[AnyRequest, ...]:
-    """The requests that are released for one: the choice, and the table at the largest bound; or the request alone."""
+    """The requests released for one request: the choice and the table at the largest bound, or the request itself."""
     if isinstance(request, ReleaseRequest) and request.chooses_rows:
         return cast("tuple[AnyRequest, ...]", (choice_of(request), with_rows(request, request.rows_of_unit)))
     return (request,)
 
 
 def require_bound(request: TableRequest) -> None:
-    """Refuse a table whose bound has yet to be chosen, where only the table itself can be released.
+    """Refuse a table whose bound has yet to be chosen, for callers that cannot release the choice before it.
 
     Raises:
-        InvalidRequest: it is one.
+        InvalidRequest: the bound has yet to be chosen.
     """
     if chooses_rows(request):
         raise InvalidRequest(
@@ -84,10 +84,10 @@ def require_bound(request: TableRequest) -> None:
 
 
 def share_for(cells: int) -> Decimal:
-    """The share of epsilon that a choice costs by default, in hundredths: the more cells, the less.
+    """The default share of epsilon for a choice, rounded to hundredths; it falls with the number of cells.
 
     At a share s of epsilon a choice overlooks about ``2 / (s epsilon)`` units, which lose up to M rows each, and the
-    noise of the table's cells adds up to ``cells M / ((1 - s) epsilon)``. The sum is least at this s.
+    noise of the table's cells adds up to ``cells M / ((1 - s) epsilon)``. This s minimises the sum of both errors.
     """
     part = math.sqrt(2) / (math.sqrt(2) + math.sqrt(cells))
     return min(max(Decimal(round(100 * part)) / 100, SMALLEST_CHOICE_SHARE), MAX_CHOICE_SHARE)

@@ -1,4 +1,4 @@
-"""The secret salt that decides which rows of a unit are used, and where it is read from."""
+"""Reads the secret salt that decides which rows of a unit are used."""
 
 from __future__ import annotations
 

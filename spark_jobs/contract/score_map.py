@@ -11,10 +11,10 @@ from spark_jobs.contract.values import Frozen
 
 
 def require_both(fitted_by: str | None, release: str | None) -> None:
-    """Refuse a model or map that has the key of the release that fitted it, and not its URI, or the other way round.
+    """Refuse a model or map with only one of the key and the URI of the release that fitted it.
 
     Raises:
-        InvalidRequest: one of them is missing.
+        InvalidRequest: one of the two is missing.
     """
     if (fitted_by is None) != (release is None):
         raise InvalidRequest(
@@ -27,10 +27,10 @@ class ScoreMap(Frozen):
     """A map that recalibrates scores: ``1 / (1 + exp(-(intercept + slope ln(c / (1 - c)))))`` of the clipped score c.
 
     Attributes:
-        intercept, slope: of the regression of labels on log-odds of scores.
+        intercept, slope: the coefficients of the logistic regression of labels on log-odds of scores.
         clip: scores are clipped to [clip, 1 - clip].
         fitted_by: the key of the release that fitted the map, if one did; filled in together with the map itself.
-        release: the URI of that release, against which map and model are verified when a request is charged.
+        release: the URI of that release; when a request is charged, map and model are verified against it.
     """
 
     intercept: Annotated[float, Field(ge=-100, le=100)]

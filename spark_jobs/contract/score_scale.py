@@ -1,7 +1,6 @@
 """The public monotone map from a scale of scores, such as 300 to 850 or log-odds, to [0, 1].
 
-A domain gives it, or the request itself: ``bounds``, ``step`` and ``scale`` beside the column of scores, as beside a
-column of values.
+The map follows from the domain of the column of scores, or from ``bounds``, ``step`` and ``scale`` in the request.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ MAX_VALUES = LINEAR_SCORE_CELLS
 
 
 class ScoreScale(Frozen):
-    """A map of scores to [0, 1] that keeps their order: all figures of ranking are those of the scores as they are.
+    """A map of scores to [0, 1] that keeps their order, so that figures of ranking, such as the AUC, do not change.
 
     Attributes:
-        kind: ``linear``: ``(s - lower) / (upper - lower)``, or with a step ``j / steps`` for the nearest value, the
-            j-th. ``log``: ``log1p((s - lower) / unit) / log1p((upper - lower) / unit)``, where the unit is ``lower``,
-            or ``2^-20`` of the range if ``lower`` is not above 0. ``logit``: ``1 / (1 + exp(-s))``.
+        kind: ``linear``: ``(s - lower) / (upper - lower)``, or with a step ``j / steps``, where the j-th value of the
+            scale is nearest to s. ``log``: ``log1p((s - lower) / unit) / log1p((upper - lower) / unit)``, where the
+            unit is ``lower``, or ``2^-20`` of the range if ``lower`` is not above 0. ``logit``: ``1 / (1 + exp(-s))``.
         lower, upper: the ends of the scale; None for ``logit``.
-        step: the distance of neighbouring scores of a linear scale, if they are so many steps from ``lower``. A score
-            is moved to the nearest of these values, and each of them has a cell of its own.
+        step: the distance between consecutive scores of a linear scale, which are whole steps from ``lower``; None if
+            any score may occur. A score is moved to the nearest of these values, each of which has a cell of its own.
     """
 
     kind: Literal["linear", "log", "logit"]
@@ -78,11 +77,11 @@ class ScoreScale(Frozen):
 
     @classmethod
     def of(cls, domain: Domain, step: Decimal | None = None) -> Self | None:
-        """The map of a column's scores; None if they lie in [0, 1] as they are, or the domain is none of numbers.
+        """The map of a column's scores; None if they already lie in [0, 1], or if the domain has no bounds or log-odds.
 
         Args:
             domain: what the column may hold.
-            step: the step between its values, if there is one; left out where it makes too many values.
+            step: the step between its values, if there is one; it is ignored if the scale would have too many values.
         """
         match domain:
             case LogOdds():
@@ -95,7 +94,7 @@ class ScoreScale(Frozen):
                 return None
 
     def in_steps(self, step: float) -> Self:
-        """A linear scale with the same ends and a step, if each of its values has a cell of its own; else itself."""
+        """This scale with a step, if it is linear and each of its values then has a cell of its own; else unchanged."""
         if self.kind != "linear":
             return self
         lower, upper = self.ends
@@ -105,28 +104,28 @@ class ScoreScale(Frozen):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Both ends of a scale that has them."""
+        """The lower and upper end of a ``linear`` or ``log`` scale."""
         if self.lower is None or self.upper is None:
             raise ValueError("log-odds have no ends")
         return self.lower, self.upper
 
     @property
     def unit(self) -> float:
-        """The unit of ``log``."""
+        """The unit of a ``log`` scale, as in the formula of ``kind``."""
         lower, upper = self.ends
         return lower if lower > 0 else (upper - lower) * DEFAULT_LOG_UNIT
 
     @property
     def steps(self) -> int:
-        """The number of steps of a scale that has them."""
+        """The number of steps from ``lower`` to ``upper`` of a scale that has a step."""
         if self.step is None:
             raise ValueError("the scale has no step")
         return values_of_steps(*self.ends, self.step) - 1
 
     def place(self, score: float) -> float:
-        """Where a threshold of ``score >= t`` lies in [0, 1]: by the formula that scores of rows go through.
+        """The value in [0, 1] of a threshold ``score >= t``, by the same formula as for the scores of rows.
 
-        With a step, where the first value of the scale from it on lies.
+        On a scale with a step, that of the smallest value of the scale that is at least the threshold.
         """
         if self.kind == "logit":
             return 1.0 / (1.0 + math.exp(-score)) if score > -700 else 0.0

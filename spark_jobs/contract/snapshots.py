@@ -20,8 +20,8 @@ class Snapshot(Frozen):
     Attributes:
         path_version: a sub-folder of the table's path that is never written again, e.g. ``"v=3"`` or ``"2026-11-21"``.
         partition: partition columns and the values they are pinned to; later partitions are not read.
-        table_version: the version number of a Delta table, or the number of a snapshot of an Iceberg table; a branch,
-            a tag or a time is none, because what it names may change.
+        table_version: the version number of a Delta table, or the number of a snapshot of an Iceberg table; not a
+            branch, a tag or a time, because the state that these name may change.
     """
 
     path_version: str | None = None
@@ -45,12 +45,12 @@ class Snapshot(Frozen):
 
     @property
     def form(self) -> str:
-        """Which of the three forms it has."""
+        """The name of the field that is given: ``path_version``, ``partition`` or ``table_version``."""
         return next(name for name in type(self).model_fields if getattr(self, name) not in (None, {}))
 
     @property
     def name(self) -> str:
-        """The name of the state, by which the administrator of the table orders it."""
+        """The name of the state, as it occurs in the rule by which the table's administrator orders its states."""
         if self.path_version is not None:
             return self.path_version
         if self.partition is not None:

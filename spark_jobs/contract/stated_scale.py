@@ -1,7 +1,7 @@
 """Scales of scores that a request states itself: ``bounds``, ``step`` and ``scale`` beside the column of scores.
 
-They are written as those of values are. What is kept is the map that they make (``ScoreScale``), and thresholds on it:
-the same request that a domain of the column gives. So to read such a request again changes nothing.
+They are replaced by the map that they define (``ScoreScale``), and thresholds are mapped to [0, 1]. The result is the
+request that an equal domain of the column would give; reading it again changes nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ def with_stated_scale(fields: Fields, domains: Domains | None = None) -> dict[st
     """The fields of a request with the maps of its models' scores, and its thresholds moved to [0, 1].
 
     Args:
-        fields: of the request.
-        domains: of the table's columns, which decide what the request leaves out where it states some of the three.
+        fields: the fields of the request.
+        domains: the domains of the table's columns; they supply what is missing where a request gives only some of
+            bounds, step and scale.
 
     Raises:
-        InvalidRequest: bounds, step or scale make no map, or a threshold is not on the scale.
+        InvalidRequest: bounds, step and scale do not define a map, or a threshold is not on the scale.
     """
     filled = dict(fields)
     scale = None
@@ -46,10 +47,10 @@ def with_stated_scale(fields: Fields, domains: Domains | None = None) -> dict[st
 
 
 def mapped_model(given: Any, field: str, domains: Domains | None = None) -> tuple[Any, ScoreScale | None]:
-    """A model with the map of its scores, and that map where the request states it by bounds, step or scale.
+    """The model with the map of its scores; and that map again, or None unless bounds, step or scale are stated.
 
     Raises:
-        InvalidRequest: they make no map.
+        InvalidRequest: they do not define a map.
     """
     if not states_scale(given):
         return given, None
@@ -157,10 +158,10 @@ def _thresholds_of(entry: Fields) -> tuple[str, ...]:
 
 
 def on_scale(entry: dict[str, Any], option: str, scale: ScoreScale) -> dict[str, Any]:
-    """An entry whose thresholds are given on the scale of the scores, with those moved to [0, 1].
+    """An entry with its thresholds, given on the scale of the scores, mapped to [0, 1].
 
     Raises:
-        InvalidRequest: one is not on the scale.
+        InvalidRequest: a threshold is not on the scale.
     """
     given = entry.get(option)
     if not isinstance(given, (list, tuple)):
@@ -173,10 +174,10 @@ def on_scale(entry: dict[str, Any], option: str, scale: ScoreScale) -> dict[str,
 
 
 def moved_thresholds(scores: Iterable[float], scale: ScoreScale) -> list[float]:
-    """Where thresholds on a scale lie in [0, 1].
+    """Thresholds on a scale of scores, mapped to [0, 1].
 
     Raises:
-        InvalidRequest: one is not on the scale.
+        InvalidRequest: a threshold is not on the scale.
     """
     moved = []
     for score in scores:

@@ -1,4 +1,4 @@
-"""The keys that encrypt the states of streams, and where they are read from; no store has them, and no ledger.
+"""The keys that encrypt the states of streams, and where they are read from; no store or ledger contains them.
 
 A file or an environment variable holds one key per line, ``NAME:`` and 64 hexadecimal digits. The first key encrypts;
 all of them decrypt. To replace a key, put the new one first and remove the old one once every stream has moved on.
@@ -24,7 +24,7 @@ class StreamKeys:
     """The keys of a deployment's streams, by name.
 
     Attributes:
-        keys: 32 bytes for each name; the first encrypts.
+        keys: a key of 32 bytes for each name; the first one encrypts.
     """
 
     keys: Mapping[str, bytes] = field(repr=False)

@@ -1,14 +1,15 @@
-"""The request of a stream: a count of rows for every step of time, and for every state, paid for once.
+"""The request of a stream: a count of rows for every state and step of time, paid for by one charge.
 
 Everything in the request is fixed by the charge except the table's snapshot: every run reads the newest version of the
 table, and none goes back (``version_order``). A stream that is followed reads each row once, when it arrives, and its
 snapshot is fixed as well.
 
-*What a unit pays for.* Where a column identifies units, a stream keeps exactly how many rows of each it has used, in
-its encrypted state, and uses at most ``unit.max_rows`` of each in all, whatever rows the table loses, regains or gets
-late (``statistics.unit_use`` has the proof). The state has room for a public number of units (``places``): a number
-that the administrator of the table declares as a fact, or the request's ``capacity``, beyond which a new unit has no
-place. Under ADD_REMOVE a capacity is paid for twice, as the absence of one unit gives its place to another.
+*Contribution bound.* Where a column identifies units, a stream keeps, in its encrypted state, the exact number of rows
+of each unit that it has used. It uses at most ``unit.max_rows`` rows of each unit in all, whatever rows the table
+loses, regains or gets late (``statistics.unit_use`` has the proof). The state has room for a public number of units
+(``places``): the number that the administrator of the table declares, or the request's ``capacity``, beyond which rows
+of new units are not counted. Under ADD_REMOVE neighbours a ``capacity`` doubles the cost, as the absence of one unit
+gives its place to another.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Follow(Frozen):
     """How a stream treats rows that arrive while it is followed.
 
     Attributes:
-        delay: how long after its end a step is closed, such as ``10 minutes``. The clock closes a step and nothing
-            else does: a watermark that followed the largest time among the rows would depend on one person's row.
+        delay: how long after its end a step is closed, such as ``10 minutes``. Only the clock closes a step: a
+            watermark, which follows the largest time among the rows, would depend on a single person's row.
     """
 
     delay: str
@@ -59,7 +60,7 @@ class Follow(Frozen):
 
     @property
     def after(self) -> dt.timedelta:
-        """The delay as a length of time."""
+        """The delay as a ``timedelta``."""
         return step_length(self.delay)
 
 
@@ -73,14 +74,14 @@ class StreamRequest(TableRequest):
         start: the first instant of the first step; ISO 8601 with a time zone, kept in UTC.
         step: the length of a step, such as ``1 hour`` or ``15 minutes``.
         steps: the number of steps; instead of it, ``end`` may be given, the instant at which the last step ends.
-        states: the states that are counted apart; None counts all rows together.
+        states: the states that are counted separately; None counts all rows together.
         method: how counts become estimates, with its options.
         max_per_step: the most rows of a unit that are used in one step; None for as many as ``unit.max_rows``.
-        capacity: for how many units the stream keeps what it has used of them; None for the number of units that the
-            administrator of the table declares. Of more units, those that come later are not counted.
-        monitors: conditions that the report watches, free.
-        follow: how rows are treated that arrive while the stream is followed; None for a stream whose runs read a
-            table that is complete up to the steps that they release.
+        capacity: the number of units whose used rows the stream keeps track of; None for the number of units that the
+            administrator of the table declares. Units beyond this number, those that come last, are not counted.
+        monitors: conditions that the report watches, at no cost.
+        follow: how rows that arrive while the stream is followed are treated; None for a stream that is not followed:
+            its runs read a table that is complete up to the steps that they release.
     """
 
     kind: Literal["count_stream"] = "count_stream"
@@ -210,7 +211,7 @@ class StreamRequest(TableRequest):
         return self.steps_before(moment - self._delay)
 
     def steps_within_reach(self, moment: dt.datetime) -> int:
-        """The number of steps whose rows a stream that is followed takes at ``moment``: one more than have begun."""
+        """The number of steps whose rows a followed stream accepts at ``moment``: one more than have begun."""
         return min(self.steps, self.steps_before(moment) + 2)
 
     @property
@@ -234,32 +235,33 @@ class StreamRequest(TableRequest):
 
     @property
     def has_total(self) -> bool:
-        """Whether a total is shown and watched that is not released by itself: that of states without groups."""
+        """Whether the total is a sum of released counts rather than one of them: for states without groups."""
         return len(self.names) > 1 and len(self.levels) == 1
 
     @property
     def watched_names(self) -> tuple[str, ...]:
-        """The names of the counts that monitors watch: of all that are released, after the total."""
+        """The names of the counts that monitors watch: a derived total, if there is one, then all released counts."""
         return (TOTAL, *self.names) if self.has_total else self.names
 
     @property
     def epsilon_per_row(self) -> Decimal:
-        """The epsilon at which the mechanism runs, for one row of a unit."""
+        """The epsilon at which the mechanism runs, for one row: the budget's divided by ``rows_paid``."""
         rows = self.rows_paid
         return self.budget.epsilon if rows == 1 else share(self.budget.epsilon, rows, digits=KEPT_DIGITS)
 
     @property
     def rows_paid(self) -> int:
-        """By how many rows, added, removed or replaced, what is counted differs at most if one unit does.
+        """The most rows, added, removed or replaced, by which the counted rows of neighbouring tables differ.
 
-        The absence of a unit gives its place in a capacity to exactly one other, whose rows count instead.
+        Under ADD_REMOVE with a capacity it is twice ``unit.max_rows``: the absence of a unit gives its place to exactly
+        one other unit, whose rows count instead.
         """
         displaced = self.capacity is not None and self.neighbours is Neighbours.ADD_REMOVE
         return self.unit.max_rows * (2 if displaced else 1)
 
     @property
     def places(self) -> int | None:
-        """For how many units the state keeps what was used of each; None if it keeps nothing of the kind."""
+        """For how many units the state keeps the number of rows used; None if it does not keep these numbers."""
         if self.unit.column is None or self.follow is not None:
             return None
         return self.table.units if self.capacity is None else self.capacity
@@ -271,9 +273,9 @@ class StreamRequest(TableRequest):
 
     @property
     def declared_rows(self) -> int | None:
-        """The most rows of a unit in the table, as its administrator declares, if this bounds what a unit loses.
+        """The declared bound on a unit's rows in the table; None if the guarantee does not rest on it.
 
-        It is what bounds it where nothing keeps what was used of a unit.
+        The guarantee rests on this fact where units have a column and the state does not keep their used rows.
         """
         declared = None if self.unit.column is None or self.places is not None else self.table.rows_per_unit
         return None if declared is None or declared > self.unit.max_rows else declared
@@ -282,8 +284,8 @@ class StreamRequest(TableRequest):
     def charged_sha256(self) -> str:
         """The hash that the charge is tied to: of everything but the snapshot, which differs between runs.
 
-        It does not have the order of snapshots either, to which the administrator of the table adds the later ones. A
-        stream that is followed reads one folder for ever, so that its snapshot is fixed too.
+        The order of versions is left out too, as the table's administrator adds later versions to it. A stream that is
+        followed always reads one folder, so that its snapshot is part of the hash.
         """
         if self.follow is not None:
             return self.sha256
@@ -296,7 +298,7 @@ def instant(given: Any, *, field: str) -> dt.datetime:
     """An instant in UTC, to the second.
 
     Raises:
-        InvalidRequest: it is not an ISO 8601 time with a time zone, in whole seconds.
+        InvalidRequest: ``given`` is not an ISO 8601 time with a time zone, in whole seconds.
     """
     utc = None
     with suppress(ValueError, OverflowError):
@@ -315,7 +317,7 @@ def step_length(given: Any) -> dt.timedelta:
     """The length of a step from its text.
 
     Raises:
-        InvalidRequest: it is not a whole number of seconds, minutes, hours, days or weeks.
+        InvalidRequest: ``given`` is not a whole number of seconds, minutes, hours, days or weeks.
     """
     match = _STEP.fullmatch(given.strip()) if isinstance(given, str) else None
     seconds = 0 if match is None else int(match["number"]) * _SECONDS[match["unit"]]
@@ -336,7 +338,7 @@ def _spelled(given: Any) -> str:
 
 
 def step_text(length: dt.timedelta) -> str:
-    """The one text of a length: in the largest unit that divides it."""
+    """The canonical text of a step's length: a whole number of the largest possible unit."""
     seconds = int(length.total_seconds())
     unit, size = next((unit, size) for unit, size in reversed(_SECONDS.items()) if seconds % size == 0)
     number = seconds // size

@@ -25,7 +25,7 @@ NodeName = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class StreamStates(Frozen):
-    """The states that are counted apart; a row with another state is dropped.
+    """The states that are counted separately; a row with another state is dropped.
 
     Attributes:
         column: the column of a row's state; text or whole numbers.
@@ -61,7 +61,7 @@ class StreamStates(Frozen):
 
     @cached_property
     def levels(self) -> tuple[tuple[str, ...], ...]:
-        """The names of each level, the states first; each group's parts are neighbours."""
+        """The names of each level, the states first; the members of a group stand next to each other."""
         leaves = tuple(map(str, self.keys))
         if self.parents is None:
             return (leaves,)
@@ -77,7 +77,7 @@ class StreamStates(Frozen):
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """For each level above the states, the number of parts of each group."""
+        """For each level above the states, the number of members of each group in the level below."""
         parents = self.parents or {}
         counts = []
         for below, level in zip(self.levels[:-1], self.levels[1:], strict=True):

@@ -41,8 +41,8 @@ class TableRequest(Frozen):
         blocks: the ledger's blocks that are read and charged; ``2026-01..2026-03`` stands for the blocks from the first
             to the last.
         block_expression: which rows lie in which block; filled in from the account if it is left out.
-        input_suite: expectations of the table's schema, as a suite of Great Expectations; None for no others than those
-            of the request itself.
+        input_suite: expectations on the table's schema, as a suite of Great Expectations; None for only those of the
+            request itself.
         output: URI of the folder for releases.
         title: a title line for the report.
         record: what one row stands for, as a short noun such as ``"person-year"``, which the report quotes.
@@ -121,7 +121,7 @@ class TableRequest(Frozen):
 
     @property
     def replaced_within(self) -> str:
-        """What a replacement keeps, in words; empty if it keeps nothing (``privacy.replaced_within``)."""
+        """What ``REPLACE_ONE`` keeps fixed, in words; empty for nothing (``privacy.replaced_within``)."""
         return replaced_within(self.neighbours, self.block_expression)
 
     @cached_property
@@ -140,7 +140,7 @@ class TableRequest(Frozen):
         return self.sha256
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; decimals as strings. Without a suite there is no such field, nor was there before."""
+        """Plain JSON types; decimals as strings. Without an input suite the field is absent, as in earlier versions."""
         fields = self.model_dump(mode="json")
         if self.input_suite is None:
             del fields["input_suite"]
@@ -197,6 +197,6 @@ def canonical(value: Any) -> str:
 
 
 def canonical_sha256(fields: Mapping[str, str]) -> str:
-    """SHA-256 of the canonical JSON of an object, from that of its fields by their names."""
+    """SHA-256 of the canonical JSON of an object, computed from the canonical JSON of each of its fields."""
     text = ",".join(f"{canonical(name)}:{fields[name]}" for name in sorted(fields))
     return hashlib.sha256(f"{{{text}}}".encode()).hexdigest()

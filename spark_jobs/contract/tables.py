@@ -36,24 +36,24 @@ class TableSource(Frozen):
     """A table of the data lake.
 
     A charged request gives only ``path`` or ``name``, and ``snapshot``; the rest is fixed by the account
-    (``TableBinding``) and filled in from there. A draft outside the ledger gives itself what it needs.
+    (``TableBinding``) and filled in from there. A draft outside the ledger gives everything itself.
 
     Attributes:
         path: absolute path or URI of the table's folder; for all formats but catalog; see ``Place``.
         name: catalog name such as ``sales.visits``, or a table of a database such as ``jdbc:warehouse.public.visits``.
         format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg`` (under ``path``), ``catalog`` or
-            ``jdbc`` (named ``name``); by default parquet for a path, and what its name says for a name.
-        columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these is rejected. For
-            a csv table of an account they are the header, in its order. A value of a csv or JSON file that cannot be
-            parsed becomes null.
-        file_form: how values are written in csv and JSON files; None for the form that is assumed.
+            ``jdbc`` (named ``name``); by default parquet for a path, and the one that the name's prefix implies.
+        columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these columns is
+            rejected. For a csv table of an account they are the header's, in its order. A value of a csv or JSON file
+            that cannot be parsed becomes null.
+        file_form: how values are written in csv and JSON files; None for the default form (``FileForm``).
         version: how the table's states are named.
         public_columns: the columns that filters, groups and blocks may read where sizes are public.
         rows_per_unit: the most rows of one privacy unit in the table, as its administrator declares.
         units: the most privacy units that the table will ever have, as its administrator declares.
-        version_order: which of two versions is the later one, by the administrator's rule; of a stream alone, and no
-            part of what is charged, as the administrator may list later versions.
-        partitioning: how the reading of a database's table is divided; required there, and nowhere else.
+        version_order: the administrator's rule for which of two versions is the later one. Only streams have it, and it
+            is not in the hash that is charged, as the administrator may list later versions.
+        partitioning: how the reading of a database's table is split; required for such a table, forbidden for others.
         snapshot: the fixed state that is read.
     """
 
@@ -166,7 +166,7 @@ class TableSource(Frozen):
 
     @property
     def is_text(self) -> bool:
-        """Whether its values arrive as text, which is converted to the types of the declared columns."""
+        """Whether the table's values are read as text, which is then converted to the types of the declared columns."""
         return self.form in TEXT_FORMATS
 
     @property
@@ -176,7 +176,7 @@ class TableSource(Frozen):
 
     @property
     def form(self) -> Format:
-        """How the table is read; of a charged request, known once the account's terms are filled in."""
+        """The table's format; for a charged request, known only once the account's terms are filled in."""
         if self.format is not None or self.path is not None:
             return self.format or "parquet"
         return "jdbc" if str(self.name).startswith(DATABASE) else "catalog"
@@ -209,7 +209,7 @@ class TableSource(Frozen):
 
     @property
     def place(self) -> Place:
-        """Where the table lies, whatever the snapshot."""
+        """Where the table lies, without its snapshot."""
         if self.path is not None:
             return Place.of_folder(self.path)
         return Place.of_database(str(self.name)) if self.form == "jdbc" else Place.of_catalog(str(self.name))
@@ -221,7 +221,7 @@ class TableSource(Frozen):
 
     @property
     def pinned(self) -> Place:
-        """The folder that is read, or the catalog's table, with the rows that a partition or a version leaves out."""
+        """The folder of the pinned ``path_version``; for other snapshots, the place of the whole table."""
         version = self.snapshot.path_version
         return self.place if version is None else self.place.below(version)
 
@@ -244,7 +244,7 @@ class Label(Frozen):
 
     @property
     def negative_text(self) -> str:
-        """What the rows of class 0 have in the column, in words."""
+        """The value, or the values, of class 0 in words."""
         return "any other value" if self.rest else str(self.negative)
 
     @model_validator(mode="before")

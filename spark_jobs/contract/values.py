@@ -59,7 +59,7 @@ class Frozen(BaseModel):
         """``data`` (parsed JSON) as this type.
 
         Raises:
-            InvalidRequest: it is not a valid value of this type.
+            InvalidRequest: ``data`` is not a valid value of this type.
         """
         try:
             return cls.model_validate(data)
@@ -67,15 +67,15 @@ class Frozen(BaseModel):
             raise refusal(error, cls) from None
 
     def changed(self, **changes: Any) -> Self:
-        """This value with other fields.
+        """This value with some fields changed, checked as on construction.
 
         Raises:
-            InvalidRequest: it is not a valid value of this type.
+            InvalidRequest: the result is not a valid value of this type.
         """
         return self.parse({name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other fields, which are not checked; what was derived from the fields is derived anew."""
+        """A copy with some fields changed and not checked; cached values that depend on fields are dropped."""
         copied = super().model_copy(update=update, deep=deep)
         for derived in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[derived]
@@ -83,7 +83,7 @@ class Frozen(BaseModel):
 
 
 def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
-    """The first error that pydantic reports for ``model``."""
+    """The ``InvalidRequest`` for the first error that pydantic reports for ``model``."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"] if not _is_tag(part))
     where = re.sub(r"^(model|other)\.(columns|linear|logistic|spark_ml)\b", r"\1", where)
@@ -109,17 +109,17 @@ def did_you_mean(given: object, known: Iterable[object]) -> str:
 
 
 def in_another_form(given: str, known: Iterable[str]) -> str | None:
-    """The known name that looks like ``given`` and has its letters in another Unicode form, if any."""
+    """The known name with the same letters as ``given`` in another Unicode form; None if no name has them."""
     composed = unicodedata.normalize("NFC", given)
     return next((name for name in known if name != given and unicodedata.normalize("NFC", name) == composed), None)
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
-    """The known name that ``given`` may stand for; None if none is similar.
+    """The known name that ``given`` is most likely a misspelling of; None if no name is similar.
 
-    First counts how similar two names are, whatever their case, their blanks and the Unicode form of their letters: two
-    letters that changed places are one slip, and the beginning of a name stands for the name. Then the common beginning
-    counts, and then the shorter name.
+    Similarity ignores case, blanks and the Unicode form of letters. Two letters that changed places are one slip, and
+    the beginning of a name counts as the name. Of equally similar names, the one with the longer common beginning is
+    taken, or else the shorter one.
     """
     ranked = [(_likeness(_folded(given), _folded(name)), name) for name in known if name != given]
     best = max(ranked, key=lambda rank: (rank[0], _common(given, rank[1]), -len(rank[1])), default=None)

@@ -29,7 +29,7 @@ def require_not_back(order: VersionOrder | None, *, before: str, now: str) -> No
         now: the name of the version that is to be read.
 
     Raises:
-        InvalidRequest: it is earlier, the rule does not say, or there is none.
+        InvalidRequest: ``now`` is earlier, the rule does not cover one of the two, or there is no rule.
     """
     if before in ("", now):
         return
@@ -43,7 +43,7 @@ def require_not_back(order: VersionOrder | None, *, before: str, now: str) -> No
 
 
 def no_order(name: str) -> InvalidRequest:
-    """The refusal of a table whose versions have no order."""
+    """The error for a table whose versions have no declared order."""
     return InvalidRequest(
         "table.snapshot", name,
         "must be a version of a table whose versions are ordered by a public rule: a stream never goes " "back",
@@ -52,21 +52,21 @@ def no_order(name: str) -> InvalidRequest:
 
 
 def extends_order(order: VersionOrder | None, older: VersionOrder | None) -> bool:
-    """Whether a rule says of all versions what the older one said; a list may gain later versions."""
+    """Whether ``order`` is the same rule as ``older``, or its list with later versions added."""
     if isinstance(order, tuple) and isinstance(older, tuple):
         return order[: len(older)] == older
     return older in (None, order)
 
 
 def longer_order(known: Any, given: VersionOrder | None) -> Any:
-    """The rule that is given, a list after the names that are known; None if none is given."""
+    """The given rule, with the names of a list added to the known ones; None if no rule is given."""
     if isinstance(given, tuple) and isinstance(known, (list, tuple)):
         return (*known, *(name for name in given if name not in known))
     return given
 
 
 def order_of(words: tuple[str, ...]) -> VersionOrder | None:
-    """The rule as the command line gives it: one word, or names of versions; None if there are none.
+    """The rule in the words of a command line: ``number``, ``natural``, or names of versions; None without words.
 
     Raises:
         InvalidRequest: a name is listed twice.

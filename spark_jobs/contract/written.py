@@ -21,11 +21,11 @@ AnyRequest = TypeVar("AnyRequest", bound=TableRequest)
 
 @dataclass(frozen=True, kw_only=True)
 class Written(Generic[AnyRequest]):
-    """A request that leaves out what only its account can say, such as the bounds of a column.
+    """A request that leaves out what only its account knows, such as the bounds of a column.
 
     Attributes:
-        kind: the type of request that it becomes.
-        fields: its fields, with earlier releases and registered lists replaced by their content.
+        kind: the type of request that it becomes once it is completed.
+        fields: its fields, with the names of earlier releases and registered lists replaced by their content.
     """
 
     kind: type[AnyRequest]
@@ -33,28 +33,28 @@ class Written(Generic[AnyRequest]):
 
     @property
     def account(self) -> str | None:
-        """The account that pays."""
+        """The name of the account that pays."""
         name = self.fields.get("account")
         return None if name is None else str(name)
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of the fields as they are written: the same whatever the account says today."""
+        """A hash of the fields as they are written, which does not depend on the account's current domains."""
         plain = {name: canonical(_plain(value)) for name, value in self.fields.items() if value is not None}
         return canonical_sha256(plain)
 
     @cached_property
     def charged_sha256(self) -> str:
-        """The same without the snapshot, which differs between the runs of a stream."""
+        """A hash of the written fields without the snapshot, which differs between the runs of a stream."""
         table = {name: value for name, value in (self.fields.get("table") or {}).items() if name != "snapshot"}
         return Written(kind=self.kind, fields={**self.fields, "table": table}).sha256
 
 
 def read_written(kind: type[AnyRequest], fields: Mapping[str, Any]) -> AnyRequest | Written[AnyRequest]:
-    """The request with these fields, or what is written of it where only an account can complete it.
+    """The request with these fields; a ``Written`` if only its account can complete them.
 
     Raises:
-        InvalidRequest: the fields do not make a request, whatever an account says.
+        InvalidRequest: the fields cannot make a request, whatever the account's domains are.
     """
     if fields.get("account") is None or not leaves_out(fields):
         return kind.parse(fields)

@@ -1,7 +1,8 @@
 """Blocks: disjoint parts of a table, identified by a public attribute of its rows.
 
 A row lies in the block that its attribute names; a row whose attribute is null lies in no block and is never read. The
-names of its blocks alone decide which rows a release reads (``predicate``), so it reads only rows that it pays for.
+names of the blocks in a request alone decide which rows its release reads (``predicate``), so it reads only rows that
+it pays for.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class BlockExpression(Frozen):
         """Reject names that are not blocks of this expression.
 
         Raises:
-            InvalidRequest: for the first such name, or if there are more than ``MAX_BLOCKS`` (``MAX_CONSECUTIVE`` if
+            InvalidRequest: a name is not a block, or there are more than ``MAX_BLOCKS`` names (``MAX_CONSECUTIVE`` if
                 they are consecutive).
         """
         names = list(blocks)
@@ -142,7 +143,7 @@ class BlockExpression(Frozen):
         return tuple(written)
 
     def expand(self, written: Iterable[str]) -> tuple[str, ...]:
-        """The names of the blocks that ``compact`` has written, with every range replaced by its blocks.
+        """The names of blocks, with every range that ``compact`` writes replaced by its blocks.
 
         Raises:
             InvalidRequest: a range has too many blocks.
@@ -185,7 +186,7 @@ class BlockExpression(Frozen):
         """Reject blocks by time that leave out a part of the interval from ``start`` (included) to ``end`` (excluded).
 
         Raises:
-            InvalidRequest: a part of the interval is in none of them.
+            InvalidRequest: a part of the interval is in none of the blocks.
         """
         reached = start.astimezone(dt.UTC).replace(tzinfo=None)
         for first, last in self.spans(sorted(set(blocks))):

@@ -1,4 +1,4 @@
-"""Which filters a request may have."""
+"""The check of a request's filter before it is charged."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ _TEMPLATE_MARKS = ("{{", "{%", "{#")
 
 
 def check_filter(text: str) -> None:
-    """Reject a filter that is not an expression of the allow-list.
+    """Reject a filter that is not an expression of the allow-list, or that is true for no row of any table.
 
     Raises:
-        InvalidRequest: it is not one, and the message names what is not allowed and lists what is; or it is true for no
-            row of any table.
+        InvalidRequest: the filter is rejected; the message names what is not allowed, and lists what is.
     """
     if any(mark in text for mark in _TEMPLATE_MARKS):
         raise InvalidRequest(

@@ -114,7 +114,7 @@ def kind_of_expression(
         text: the expression as it was written there.
 
     Raises:
-        InvalidRequest: it combines kinds that do not fit.
+        InvalidRequest: the expression combines kinds that do not fit.
     """
     return _Inference(rules=KindRules(field=field, text=text), columns=columns).kind(expression)
 

@@ -1,4 +1,4 @@
-"""What the language of filters and features allows, and the refusal of what it does not."""
+"""What the language of filters and features allows, and the error for anything else."""
 
 from __future__ import annotations
 

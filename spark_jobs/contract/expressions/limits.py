@@ -1,4 +1,4 @@
-"""The limits of an expression, from what the columns that it reads may hold: public bounds that nobody has to give."""
+"""Public bounds of an expression, computed from the domains of the columns that it reads."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _DIGITS = 15
 
 
 def limits_of(text: str, domains: Domains) -> Limits | None:
-    """Bounds that no value of an expression exceeds while its columns hold what they may; None if there are none.
+    """The bounds of an expression whose columns take only values of their domains; None if it has no bounds.
 
-    They follow from the domains alone, by interval arithmetic, so that they may be wider than need be. A value that is
-    beyond its column's domain may lead beyond them, and is then clipped like any other.
+    They are computed from the domains alone, by interval arithmetic, and so may be wider than necessary. A value
+    outside its column's domain may make the expression exceed them; it is then clipped like any other value.
 
     Args:
         text: an expression of the allow-list.
-        domains: of the table's columns.
+        domains: the domains of the table's columns.
 
     Raises:
-        InvalidRequest: it is no expression of the allow-list.
+        InvalidRequest: ``text`` is not an expression of the allow-list.
     """
     lower, upper = (float(f"{end:.{_DIGITS}g}") for end in _limits(parse(text, what=""), domains))
     return (lower, upper) if max(abs(lower), abs(upper)) <= MAX_BOUND and lower < upper else None

@@ -1,4 +1,4 @@
-"""Whether a filter is true for no row, whatever the table: a release of no rows would cost its whole epsilon."""
+"""Detects filters that are true for no row of any table: their release would cost its whole epsilon for no rows."""
 
 from __future__ import annotations
 

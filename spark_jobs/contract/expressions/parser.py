@@ -3,8 +3,9 @@
 A text is parsed and at once rebuilt from the few frozen types of ``tree``. Everything else is rejected. Spark only ever
 runs what is built from these types, never the text, so a text that two parsers understand differently does no harm.
 
-The language is small on purpose: a subquery or a window lets one row change all others, a function that may raise
-answers a yes/no question about one person through the exit code, and a failing cast prints the value that it failed on.
+The language is small on purpose. A subquery or a window would let one row change the values of all others; a function
+that may raise would answer a yes/no question about one person by the exit code; and a cast that fails would print the
+value that it failed on.
 ``spark_jobs.tables.expressions`` defines the value of every expression on every row, and why none of them raises.
 """
 
@@ -53,7 +54,7 @@ def check_feature(text: str) -> None:
     """Reject a feature that is not an expression of the allow-list.
 
     Raises:
-        InvalidRequest: it is not one; the message names what is not allowed and lists what is.
+        InvalidRequest: the feature is rejected; the message names what is not allowed, and lists what is.
     """
     parse(text, what="model.coefficients")
 
@@ -66,7 +67,7 @@ def parse(text: str, *, what: str = "expression") -> Expression:
         what: the request's field that contains it, for messages.
 
     Raises:
-        InvalidRequest: it is not such an expression; the message names what is not allowed and lists what is.
+        InvalidRequest: the text is not such an expression; the message names what is not allowed, and lists what is.
     """
     try:
         return _allowed(text)
@@ -84,11 +85,11 @@ def _allowed(text: str) -> Expression:
 
 
 def syntax_tree(text: str, *, what: str = "expression") -> Any:
-    """Sqlglot's tree of the one expression or statement in a text of bounded nesting.
+    """Sqlglot's tree of the one expression or statement in a text.
 
     Raises:
-        NotAllowedError: it has comments, a semicolon or several parts, or cannot be read.
-        RecursionError: it is nested too deeply.
+        NotAllowedError: the text has comments, a semicolon or several parts, or cannot be read.
+        RecursionError: the text is nested too deeply.
     """
     import sqlglot
 
@@ -112,17 +113,17 @@ def syntax_tree(text: str, *, what: str = "expression") -> Any:
 
 
 def tokens_of(text: str) -> list[Any]:
-    """Sqlglot's tokens of a text that it has read."""
+    """Sqlglot's tokens of a text that ``syntax_tree`` accepts."""
     import sqlglot
 
     return list(sqlglot.tokenize(text, dialect="spark"))
 
 
 def parse_node(node: Any) -> Expression:
-    """Sqlglot's tree of an expression as one of the allow-list.
+    """An expression of the allow-list, from sqlglot's tree.
 
     Raises:
-        NotAllowedError: it is not one.
+        NotAllowedError: the tree contains something else.
     """
     _check_size(expression := _expression(node))
     return expression
@@ -156,7 +157,7 @@ def _expression(node: Any) -> Expression:
 
 
 def spelling(node: Any) -> str:
-    """What a message calls a node of sqlglot's tree."""
+    """The name of a node of sqlglot's tree in messages."""
     name = type(node).__name__
     if name == "Anonymous":
         return f"the function {str(node.name).upper()[:40]}"

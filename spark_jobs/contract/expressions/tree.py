@@ -166,7 +166,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def size(expression: Expression) -> tuple[int, int]:
-    """How many parts an expression has, and how many levels."""
+    """The number of nodes of an expression's tree, and its depth."""
     level: tuple[Expression, ...] = (expression,)
     nodes = depth = 0
     while level:

@@ -1,4 +1,4 @@
-"""Whether a filter asks for what the columns of its table may hold: another value would cost a release of no rows."""
+"""Checks filters against the domains of columns: one that no value can meet would pay for a release of no rows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from spark_jobs.contract.expressions.tree import (
 
 
 def require_within_domains(text: str, domains: Domains) -> None:
-    """Reject a filter with a constant that its column cannot have, or that no value of a column can meet.
+    """Reject a filter with a constant that its column cannot have, or with a condition that no value can meet.
 
-    Of a column of listed values, each constant that it is compared with must be one of them, for a misspelt one that is
-    to be left out would leave out nothing. Of a range or a period only what no value can meet is refused: values beyond
-    it, such as a mark for a missing one, may be left out.
+    Where values are listed, a misspelt constant in a condition such as ``!=`` would exclude nothing, so each constant
+    must be one of them. Where a column has a range or a period, only conditions that no value can meet are refused:
+    values outside, such as a code for a missing value, may be excluded.
 
     Raises:
-        InvalidRequest: it is no filter, or asks for what a column may not hold.
+        InvalidRequest: the text is not a filter, or contradicts the domain of a column.
     """
     check_filter(text)
     filter_ = parse(text, what="where")

@@ -23,12 +23,13 @@ class AggregatesSettings(Settings):
     """How a table of aggregates is released.
 
     Attributes:
-        marginals: tables by fewer of the dimensions that are measured too; an empty list stands for the total. All
-            tables are made to agree. Without any, the cells get all of the budget.
-        weights: of the shares of the budget, first that of the cells and then those of the marginals; equal if None.
+        marginals: tables by fewer dimensions that are measured too, each as a list of dimensions; an empty list stands
+            for the total. All tables are made consistent. Without marginals, the cells get all of the budget.
+        weights: the relative shares of the budget, first of the cells and then of each marginal; equal if None.
         confidence: nominal level of intervals.
-        method: the noise of rows and sums: ``k_norm`` (drawn together, pure), ``gaussian`` (spends delta), or ``auto``
-            for the smaller one that the budget allows, chosen by public facts alone. Without a delta it is ``k_norm``.
+        method: the noise of rows and sums: ``k_norm`` (drawn jointly for a cell; pure), ``gaussian`` (spends delta), or
+            ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. Without a delta
+            it is ``k_norm``.
     """
 
     marginals: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MAX_MARGINALS)] = ()
@@ -38,7 +39,7 @@ class AggregatesSettings(Settings):
 
     @property
     def group_bound(self) -> GroupBound | None:
-        """The cells in which one unit is used, and its rows in one of them; None for no limit but its rows."""
+        """The bounds on the cells of one unit, and on its rows in each; None if only its rows are bounded."""
         return None
 
     @model_validator(mode="after")
@@ -54,10 +55,10 @@ class AggregatesSettings(Settings):
         return self
 
     def tables(self, by: tuple[Dimension, ...]) -> tuple[tuple[int, ...], ...]:
-        """The dimensions of every table that is measured, by number: all of them, and those of each marginal.
+        """The tables that are measured, each as the indices of its dimensions: that by all of them comes first.
 
         Raises:
-            InvalidRequest: a marginal names something else, or a table twice.
+            InvalidRequest: a marginal names something that is no dimension, or repeats a table.
         """
         columns = [dimension.name for dimension in by]
         every = tuple(range(len(columns)))

@@ -62,14 +62,14 @@ class AggregateCells(Statistic):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """The sums of each cell, in order."""
+        """The sums that are computed in each cell, in order."""
         return terms_of(self.measures)
 
     @property
     def value_lines(self) -> tuple[ValueLine, ...]:
-        """The cells in which values are counted, within each of the table's, of each measure with quantiles.
+        """For each measure with quantiles, the bins in which its values are counted within every cell of the table.
 
-        How many they are follows from the request alone: a power of two, unless a measure has fewer values.
+        Their number follows from the request alone: a power of two, unless a measure has fewer values.
         """
         room = ALL_VALUE_CELLS // (self.cells * max(sum(bool(one.quantiles) for one in self.measures), 1))
         limit = min(MAX_VALUE_CELLS, 1 << max(room.bit_length() - 1, 0))
@@ -77,12 +77,12 @@ class AggregateCells(Statistic):
 
     @property
     def value_keys(self) -> int:
-        """The number of keys of values: of all cells of the first line, cell by cell, then of the second, and so on."""
+        """The number of counts of values; they are numbered measure by measure, and within each cell by cell."""
         return self.cells * sum(line.cells for line in self.value_lines)
 
     @property
     def of_units(self) -> int | None:
-        """The number of the measure that counts distinct units; None without one."""
+        """The index of the measure that counts distinct units; None if no measure does."""
         return next((number for number, measure in enumerate(self.measures) if measure.counts_units), None)
 
     @property
@@ -92,7 +92,7 @@ class AggregateCells(Statistic):
 
 
 class DiscoverableCells(AggregateCells):
-    """The statistic of a table whose only dimension is discovered: rows and sums by key (``statistics.SumsByKey``)."""
+    """The statistic of a table whose keys are discovered: rows and sums by key (``statistics.SumsByKey``)."""
 
     remedy_for_size: ClassVar[str] = "ask for fewer measures"
 
@@ -108,7 +108,7 @@ class DiscoverableCells(AggregateCells):
 
     @property
     def max_released(self) -> int:
-        """The most keys that are released; of more, those with the largest noisy numbers of rows."""
+        """The most keys that are released; if more qualify, those with the largest noisy numbers of rows."""
         return min(MAX_RELEASED, MAX_NUMBERS // (1 + sum(len(measure.figures) for measure in self.measures)))
 
     @property
@@ -122,16 +122,16 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
 
     Attributes:
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
-            the table are all their combinations; without any, there is one cell of all rows. A dimension whose keys are
-            discovered, for a delta, is the only one.
+            the table are all combinations of their groups; without dimensions, there is one cell of all rows. If keys
+            are discovered, which spends a delta, there is only one dimension.
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
-            Rows are counted in any case; a row without a value of one of the measures is counted apart.
-        max_groups: the most cells in which one unit is used, chosen by a secret order; None for no limit but its rows.
-        max_rows_per_group: with ``max_groups``, the most of its rows in one of them. Both together allow for fewer rows
-            than ``unit.max_rows`` or as many, and the noise is that of so many.
-        unit_totals: with ``max_groups``, that a unit counts once in each of its cells, with the total of its values
-            there, which the bounds are about: no row of a unit within them is left out. Counts are of units then.
+            Rows are always counted; rows without a value of one of the measures are counted separately.
+        max_groups: the most cells in which one unit is used, chosen by a secret order; None bounds only its rows.
+        max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of the
+            two is at most ``unit.max_rows``, and the noise is calibrated to it.
+        unit_totals: with ``max_groups``, whether a unit counts once in each of its cells, with the totals of all its
+            values there. The bounds of measures then apply to these totals, and counts are numbers of units.
     """
 
     result: ClassVar[type[Result]] = AggregateTable
@@ -227,11 +227,11 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
                 )  # fmt: skip
 
     def check_for_silos(self) -> None:
-        """Reject numbers whose noise is drawn together: silos can add shares of the noise of counts and halves alone.
+        """Reject numbers whose noise is drawn jointly: silos can add shares of noise only to counts and halves.
 
         Raises:
-            InvalidRequest: there is more than one measure, or a variance, or the rows of a unit are known in one place,
-                or keys are discovered.
+            InvalidRequest: there is more than one measure, or a variance; or an option needs all rows of a unit in one
+                place; or keys are discovered.
         """
         if self.discovers:
             raise InvalidRequest(
@@ -276,7 +276,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
 
     @property
     def group_bound(self) -> GroupBound | None:
-        """The cells in which one unit is used, and its rows in one of them."""
+        """The bounds on the cells of one unit, and on its rows in each; None without ``max_groups``."""
         if self.unit_totals and self.max_groups is not None:
             return GroupBound(self.max_groups, 1)
         if self.max_groups is None or self.max_rows_per_group is None:
@@ -285,11 +285,11 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
 
     @property
     def of_unit_totals(self) -> bool:
-        """Whether a unit counts once in each of its cells, with the totals of its rows there."""
+        """Whether a unit counts once in each of its cells, with the totals of its rows there (``unit_totals``)."""
         return bool(self.unit_totals)
 
     def check(self, request: RequestContext) -> None:
-        """Reject figures of units, and bounds, that the request's unit does not have."""
+        """Reject figures of units, and bounds on them, that do not fit the unit of the request."""
         bound, unit = self.group_bound, request.unit
         if self.unit_totals:
             require_unit(unit)
@@ -305,7 +305,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
 
     @property
     def statistic(self) -> AggregateCells:
-        """Rows and sums by cell, or by key."""
+        """Rows and sums by cell, or by key if keys are discovered."""
         return (DiscoverableCells if self.discovers else AggregateCells)(by=self.by, measures=self.measures)
 
     @property
@@ -324,7 +324,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         return self.discovers or (self.method in ("auto", "gaussian") and self.max_rows is None)
 
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
-        """Reject also a delta with which epsilon would not bound what a key's silence says (``discovered_keys``)."""
+        """Also reject a delta too large for epsilon to bound what a missing key reveals (``discovered_keys``)."""
         super().check_share(epsilon, delta)
         if self.discovers and -math.log1p(-float(delta)) > float(epsilon) / 2:
             raise InvalidRequest(
@@ -335,7 +335,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
 
 
 def entries_by(name: str, value: Any) -> Any:
-    """Entries that are written as a single text, or as a list of texts and objects, as a list of objects."""
+    """One text, or a list of texts and objects, as a list of objects, where a text becomes ``{name: text}``."""
     entries = [value] if isinstance(value, (str, dict)) else value
     if not isinstance(entries, (list, tuple)):
         return value

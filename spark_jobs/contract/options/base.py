@@ -46,12 +46,12 @@ HistogramChoice = Literal[
 
 
 class Statistic(Frozen):
-    """What Spark counts for a diagnostic. Equal statistics of one request are counted once, all of them in one pass.
+    """What Spark counts for a diagnostic. Equal statistics of a request are counted once, and all of them in one pass.
 
     Attributes:
-        of_label: whether it reads the request's label.
+        of_label: whether the statistic reads the request's label.
         of_model: which output of the request's model it reads, such as ``scores``; None if it does not read the model.
-        remedy_for_size: what the user can do if it has too many counts.
+        remedy_for_size: what the user can do if the statistic has too many counts.
     """
 
     of_label: ClassVar[bool] = False
@@ -60,7 +60,7 @@ class Statistic(Frozen):
 
     @property
     def max_keys(self) -> int:
-        """The most counts or sums that it can have, whatever the rows; the driver must hold them in memory."""
+        """The most counts or sums of the statistic, whatever the rows; the driver must hold them in memory."""
         raise NotImplementedError
 
 
@@ -73,7 +73,7 @@ class ScoreCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """One count for each label and cell."""
+        """The number of counts: one for each label and cell."""
         return 2 * SCORE_CELLS
 
 
@@ -87,7 +87,7 @@ class RequestContext(Protocol):
 
     @property
     def where(self) -> str | None:
-        """The filter of its rows, if any."""
+        """The filter of the table's rows, if any."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class RequestContext(Protocol):
 
     @property
     def uses_model(self) -> bool:
-        """Whether any of its diagnostics needs the model."""
+        """Whether any diagnostic of the request needs the model."""
         ...
 
     @property
@@ -127,10 +127,10 @@ class RequestContext(Protocol):
 
 
 def require_filled_in(value: Any) -> Any:
-    """The content of an earlier release that a request holds; a field validator.
+    """A field validator that accepts the content of an earlier release, which must have replaced the release's name.
 
     Raises:
-        InvalidRequest: it is still the name of the release.
+        InvalidRequest: the field still has the name of the release.
     """
     if isinstance(value, str) or (
         isinstance(value, Mapping) and "released_by" not in value and ("release" in value or "uri" in value)
@@ -143,7 +143,7 @@ def require_filled_in(value: Any) -> Any:
 
 
 def entries_of(value: Any, kinds: Mapping[str, type[Options]]) -> Any:
-    """Entries of a request that name kinds, or kinds with their options, as options; a field validator.
+    """A field validator that turns entries of a request, as kinds or kinds with their options, into ``Options``.
 
     Raises:
         InvalidRequest: a kind is not among ``kinds``, is named twice, or has options that are not valid.
@@ -165,7 +165,7 @@ def entries_of(value: Any, kinds: Mapping[str, type[Options]]) -> Any:
 
 
 class Settings(Frozen):
-    """The options of a diagnostic that do not depend on the table; Python's ``release`` takes them as well."""
+    """The options of a diagnostic that do not depend on the table; ``release`` functions take them too."""
 
 
 class Options(Frozen):
@@ -174,11 +174,11 @@ class Options(Frozen):
     Attributes:
         kind: the kind of diagnostic.
         weight: its share of the budget, relative to the weights of the request's other diagnostics; 1 if left out.
-        result: what is published of it, which states its figures and the rules that they meet.
-        bounds_of: the options that hold public bounds, by the options that name their columns; the account fills them
-            in where it knows what a column may hold, and refuses others (``contract.completion``).
-        keys_of: those that hold public keys, in the same way.
-        thresholds_of: those that hold thresholds of scores, which are given on the scale of the account's column.
+        result: the type of its result, which declares the figures and the rules that they meet.
+        bounds_of: the options that hold public bounds, by the options that name their columns. Bounds that are left out
+            come from the column's domain, and bounds that contradict it are refused (``contract.completion``).
+        keys_of: the options that hold public keys, by the options that name their columns; completed in the same way.
+        thresholds_of: the options that hold thresholds of scores, which are given on the scale of the column of scores.
     """
 
     result: ClassVar[type[Result]]
@@ -208,44 +208,45 @@ class Options(Frozen):
 
     @property
     def statistic(self) -> Statistic:
-        """The statistic that Spark counts for it."""
+        """The statistic that Spark counts for the diagnostic."""
         return ScoreCells()
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """All statistics that Spark counts for it; its measurement gets several as a tuple in this order."""
+        """All statistics that Spark counts for the diagnostic; its measurement gets several as a tuple."""
         return (self.statistic,)
 
     @property
     def approximate(self) -> bool:
-        """Whether it spends delta, so that a budget without delta is rejected."""
+        """Whether the diagnostic needs a delta, so that a budget without one is rejected."""
         return False
 
     @property
     def accepts_delta(self) -> bool:
-        """Whether it gets a share of the budget's delta, because it needs delta or uses it if there is any."""
+        """Whether the diagnostic gets a share of the budget's delta, because it needs a delta or can use one."""
         return self.approximate
 
     @property
     def unit_figures(self) -> tuple[str, ...]:
-        """The figures, most important first, whose variance over units a request pays for where units have several
-        rows.
+        """The figures, most important first, whose variance between units a request pays to measure.
+
+        It does so only where units have several rows.
         """
         return ()
 
     @property
     def group_bound(self) -> GroupBound | None:
-        """How many groups of its table one unit is used in, and with how many rows; None for as many as it has."""
+        """The bounds on a unit's groups, and on its rows in each group; None if only its rows are bounded."""
         return None
 
     @property
     def used_rows(self) -> int | None:
-        """The most rows of one unit that are used, where it limits no groups; None for the account's."""
+        """The diagnostic's own bound on the rows of a unit, if it bounds no groups; None for the account's."""
         return None
 
     @property
     def chooses_rows(self) -> bool:
-        """Whether a release of its own has yet to choose how many rows of a unit are used."""
+        """Whether a separate release has yet to choose how many rows of a unit are used (``contract.row_choice``)."""
         return False
 
     @property
@@ -254,38 +255,38 @@ class Options(Frozen):
         return False
 
     def sizes_are_public(self, neighbours: Neighbours) -> bool:
-        """Whether it takes the number of rows that it uses to be public."""
+        """Whether the diagnostic treats the number of rows that it uses as public."""
         return False
 
     @property
     def can_share(self) -> bool:
-        """Whether it can share one noisy measurement with other diagnostics of the request."""
+        """Whether the diagnostic can share one noisy measurement with others of the request."""
         return False
 
     @property
     def uses_shared(self) -> bool:
-        """Whether it computes a part of its result from what others share, and measures the rest on its own."""
+        """Whether a part of the result comes from the shared measurement, and the rest from one of its own."""
         return False
 
     @property
     def halves_shared(self) -> bool:
-        """Whether its own measurement of the same rows costs as much as the one that others share."""
+        """Whether its own measurement takes half of the shared one's pool (``contract.budget_split``)."""
         return False
 
     @property
     def min_epsilon(self) -> Decimal:
-        """The smallest epsilon per row with which it can be released."""
+        """The smallest epsilon per row with which the diagnostic can be released."""
         return MIN_EPSILON
 
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
-        """Reject a share of the budget that is too small for its mechanisms.
+        """Reject a share of the budget that is too small for the diagnostic's mechanisms.
 
         Args:
-            epsilon: the epsilon that it may spend for one row.
-            delta: the delta that it may spend for one row; 0 if it has none.
+            epsilon: the epsilon that they may spend for one row.
+            delta: the delta that they may spend for one row; 0 if there is none.
 
         Raises:
-            InvalidRequest: one of them is too small.
+            InvalidRequest: one of the two is too small.
         """
         if epsilon < self.min_epsilon:
             raise InvalidRequest(
@@ -314,20 +315,20 @@ class Options(Frozen):
         """Reject options whose exact numbers cannot be sums over silos.
 
         Raises:
-            InvalidRequest: an option asks for noise that several silos cannot add shares of.
+            InvalidRequest: an option asks for noise that cannot be a sum of shares from several silos.
         """
 
 
 class SharingOptions(Options):
-    """An entry of a request for a diagnostic that counts of a classifier's scores are enough for.
+    """An entry of a request for a diagnostic that can be computed from counts of a classifier's scores alone.
 
     Attributes:
-        share: whether it may share one noisy measurement with other diagnostics of the request.
+        share: whether the diagnostic may share one noisy measurement with others of the request.
     """
 
     share: bool = True
 
     @property
     def can_share(self) -> bool:
-        """Whether it can be computed from a shared measurement: not if its method asks for a measurement of its own."""
+        """Whether it is computed from a shared measurement: if ``share``, and its method needs none of its own."""
         return self.share and getattr(self, "method", "auto") in ("auto", "counts")

@@ -1,4 +1,4 @@
-"""What scores can say of each group of a public list: the options, and the statistic that they are computed from."""
+"""Diagnostics of scores for each group of a public list: the options, and the statistic that they are computed from."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class GroupedScoreCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """One count for each group, label and cell."""
+        """The number of counts: one for each group, label and cell."""
         return (len(self.groups) + 1) * 2 * SCORE_CELLS
 
 
 class ByGroupSettings(Settings):
-    """What is released of each group.
+    """Which diagnostics are released for each group.
 
     Attributes:
         kinds: the diagnostics of scores that each group gets: kinds, or kinds with their options. All of them are read
@@ -115,7 +115,7 @@ class ByGroupSettings(Settings):
 
 
 class ByGroupOptions(ByGroupSettings, Options):
-    """What scores say of each group of a public list, at the cost of one release, and whether the groups are equal.
+    """Diagnostics of scores for each group of a public list, at the cost of one release, and comparisons of the groups.
 
     Attributes:
         group_by: the column that assigns rows to groups.
@@ -147,12 +147,12 @@ class ByGroupOptions(ByGroupSettings, Options):
 
     @property
     def can_share(self) -> bool:
-        """Whether its counts are those of all rows, too: of few groups, without a weight of their own."""
+        """Whether its counts, summed over groups, serve other diagnostics too: with few groups and no weight."""
         return self.weight is None and len(self.groups) <= MAX_SUMMED
 
     @property
     def halves_shared(self) -> bool:
-        """Whether more groups, which are measured apart, have half of what is shared, unless they have a weight."""
+        """Whether its separate measurement takes half of the shared pool: with many groups and no weight."""
         return self.weight is None and len(self.groups) > MAX_SUMMED
 
     @property
@@ -162,7 +162,7 @@ class ByGroupOptions(ByGroupSettings, Options):
 
     @property
     def unit_figures(self) -> tuple[str, ...]:
-        """What groups are compared by, but for areas."""
+        """The figures by which groups are compared, apart from areas under curves."""
         residuals = [MEAN_RESIDUAL] if any(isinstance(of, GroupedSettings) for of in self.kinds) else []
         rates = [rate_at(rate, place) for place in range(len(self.thresholds)) for rate in RATES_BY_GROUP]
         return (POSITIVE_RATE, *residuals, *rates)

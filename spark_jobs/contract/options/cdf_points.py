@@ -1,4 +1,4 @@
-"""The options of a distribution function at a few points, whose number is paid for beforehand."""
+"""The options of a distribution function at a few points; their number is fixed and paid for beforehand."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ class CdfPointsSettings(Settings):
     """At which points a distribution function is evaluated.
 
     Attributes:
-        thresholds: values up to which rows are counted, ascending; rows at a threshold count, and so do those in the
-            rest of its cell.
+        thresholds: values up to which rows are counted, ascending; all rows in a threshold's cell are counted with it.
         quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
             number of cells has bits.
-        more_evaluations: evaluations that are paid for beside these. Whoever takes part in a federation can ask for
-            them later, at points that nobody has to know before.
-        silo_rows: in a federation, the number of keys that each silo sends, which is public: rows beyond it, those of
-            the largest values, are not counted.
+        more_evaluations: evaluations paid for in addition to these. The participants of a federation can use them
+            later, at points that need not be known in advance.
+        silo_rows: in a federation, the public number of keys that each silo sends. A silo with more rows leaves out
+            those with the largest values.
         confidence: nominal level of intervals.
     """
 
@@ -47,7 +46,7 @@ class CdfPointsSettings(Settings):
         return self
 
     def evaluations(self, cells: int) -> int:
-        """How many evaluations are paid for on a grid of so many cells: the number of rows is one of them."""
+        """How many evaluations are paid for on a grid of ``cells`` cells; one of them is the number of rows."""
         return 1 + len(self.thresholds) + len(self.quantiles) * (cells - 1).bit_length() + self.more_evaluations
 
 

@@ -39,7 +39,7 @@ class PairedScoreCells(Statistic):
     """The statistic of two classifiers on the same rows and label (``statistics.PairedScoreCounts``).
 
     Attributes:
-        described: the second model, as canonical JSON; the first is the request's.
+        described: the second model, as canonical JSON; the first is the ``model`` of the request.
     """
 
     of_label: ClassVar[bool] = True
@@ -49,7 +49,7 @@ class PairedScoreCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """One count for each label and pair of cells."""
+        """The number of counts: one for each label and pair of cells."""
         return 2 * PAIR_CELLS**2
 
     @classmethod
@@ -64,7 +64,7 @@ class PairedScoreCells(Statistic):
 
 
 class PublishedCurve(Frozen):
-    """A ROC curve as a release published it; the fields are those of ``diagnostics.roc_curve.RocCurve``."""
+    """A ROC curve as a release published it, with the fields of ``diagnostics.roc_curve.RocCurve``."""
 
     status: Literal["ok", "coarse", "undefined"]
     auc: float | None
@@ -122,8 +122,7 @@ class EarlierCurve(Frozen):
 
     Attributes:
         released_by: the key of that release.
-        release: the URI of that release, against which a request is verified when it is charged; None outside a
-            request.
+        release: the URI of that release; a request is verified against it when it is charged. None outside a request.
         curve: the curve.
     """
 
@@ -136,7 +135,7 @@ class EarlierCurve(Frozen):
         """The curve in a release's ``results["roc_curve"]``.
 
         Raises:
-            InvalidRequest: it is not a curve of this form, or has more than 4,096 thresholds.
+            InvalidRequest: ``result`` is not such a curve, or has more than 4,096 thresholds.
             KeyError: a field is missing.
         """
         if len(result["fpr"]) > MAX_POINTS + 1:
@@ -162,11 +161,10 @@ class RocComparisonSettings(Settings):
     """How two ROC curves are compared.
 
     Attributes:
-        names: what the report calls the two models, the request's first; None for "first model" and "second model", or
-            "earlier release".
-        compare_with: the ROC curve of an earlier release, with which the model's curve is compared instead of a second
-            model's. A request names the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve
-            itself from the committed manifest.
+        names: the names of the two models in the report, the request's model first; None for "first model" and "second
+            model", or "first model" and "earlier release".
+        compare_with: the ROC curve of an earlier release, which takes the place of a second model's. A request names
+            the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve from the manifest.
         confidence: nominal level of bands and intervals.
     """
 
@@ -195,7 +193,7 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
     """The ROC curves of two models, the difference of their AUCs with intervals, and a test of whether it is 0.
 
     Attributes:
-        other: the second model, on the same rows, which cannot be a saved pipeline; the first one is the request's.
+        other: the second model, on the same rows; it cannot be a saved pipeline. The first is the request's ``model``.
     """
 
     result: ClassVar[type[Result]] = RocComparison
@@ -204,7 +202,7 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
 
     @property
     def unit_figures(self) -> tuple[str, ...]:
-        """The difference of the areas of two models on the same rows."""
+        """``auc_difference``, for two models on the same rows; otherwise none."""
         return () if self.other is None else ("auc_difference",)
 
     @model_validator(mode="after")
@@ -228,12 +226,12 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
 
     @property
     def halves_shared(self) -> bool:
-        """Whether both models have equal parts of what is shared: unless a weight says otherwise."""
+        """Whether its own measurement takes half of the shared pool: for two models on the same rows and no weight."""
         return self.uses_shared and self.weight is None
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """Counts of the scores of both models together, or of one if the other's curve is an earlier release's."""
+        """Joint counts of both models' scores, or counts of one model's if the other curve is an earlier release's."""
         return (ScoreCells() if self.other is None else PairedScoreCells.of(self.other),)
 
     def check(self, request: RequestContext) -> None:

@@ -1,4 +1,4 @@
-"""The dimensions of a table of aggregates: how a row is assigned to a group."""
+"""The dimensions of a table of aggregates, each of which assigns a row to a group."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ MAX_MIN_UNITS = 10**9
 
 
 class Dimension(Frozen):
-    """A dimension of a table of aggregates: listed values, bins of a number, calendar periods, what a public lookup has
-    for a key, or discovered keys.
+    """A dimension of a table of aggregates: the rule that assigns a row to a group.
 
-    All but discovered keys are public before a row is read.
+    Groups are listed values, bins of a number, calendar periods, the values of a public lookup, or discovered keys. All
+    but discovered keys are public before a row is read.
 
     Attributes:
         column: the column; for bins, also an expression of the allow-list.
         values: public values: texts or whole numbers, which are compared with the column as text.
-        edges: ascending edges of bins, which contain their lower edge; the last bin contains its upper one, too.
+        edges: ascending edges of bins, which contain their lower edge; the last bin contains its upper edge, too.
         every: the length of calendar periods, in UTC.
         start, end: the first moment of the first period, and the moment at which the last one ends.
         other: whether rows of no listed value, bin or period are a group of their own; otherwise they are left out.
-        keys: ``discover``, for the texts or whole numbers of the column that enough units have, found for a delta.
-        min_units: the fewest units with which a key can be released; 2 without one.
-        lookup: a public table that has a value for each key in the column; the groups are its values. A row whose key
-            it does not have is in no group of them, as one of no listed value is.
+        keys: ``discover`` for groups that are the column's texts or whole numbers with enough units; spends a delta.
+        min_units: with ``keys``, the fewest units with which a key can be released; 2 if left out.
+        lookup: a public table with a value for each key in the column; the groups are these values. A row whose key is
+            not in the table is treated like one of no listed value.
     """
 
     column: Amount
@@ -140,19 +140,19 @@ class Dimension(Frozen):
 
     @property
     def name(self) -> str:
-        """What its groups are called: by its column, or by that of the values of its lookup."""
+        """The name of the dimension: its column, or the title of the lookup's values."""
         return self.column if self.lookup is None else self.lookup.value
 
     @property
     def places(self) -> Mapping[str, int] | None:
-        """The place of the group of each text of the column that is in a group; None for other forms than lists."""
+        """The index of the group of each text of the column; None unless values are listed or looked up."""
         if self.lookup is not None:
             return self.lookup.places
         return None if self.values is None else {str(key): place for place, key in enumerate(self.values)}
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of its groups, in order; none of those that are discovered."""
+        """The labels of its groups, in order; empty if keys are discovered."""
         listed: tuple[str, ...]
         if self.keys is not None:
             return ()

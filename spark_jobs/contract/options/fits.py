@@ -60,7 +60,7 @@ class Bounded(Frozen):
 
 
 class Levels(Frozen):
-    """A categorical column with public levels: the first is the reference, and each other one gets a coefficient.
+    """A categorical column with public levels: the first is the reference, and each of the others gets a coefficient.
 
     Attributes:
         column: the column's name.
@@ -83,12 +83,12 @@ class Levels(Frozen):
 
     @property
     def absent(self) -> int:
-        """The number, in [-1, 1], for a row that does not have a coded level; one that has it counts as 1."""
+        """The number that codes the absence of a level: -1 with two levels, otherwise 0; its presence is coded as 1."""
         return -1 if len(self.levels) == 2 else 0
 
     @property
     def half(self) -> float:
-        """The scale of coded numbers: one is ``(x - (1 - half)) / half``, with x 1 in rows of the level and else 0."""
+        """The scale of the coding ``(x - (1 - half)) / half``, where x is 1 in rows of the level and 0 in others."""
         return 0.5 if len(self.levels) == 2 else 1.0
 
 
@@ -136,7 +136,7 @@ class FitSettings(Settings):
     """How a fit is released from its sums.
 
     Attributes:
-        method: the noise of the sums: ``k_norm`` (drawn together), ``laplace``, ``gaussian`` (spends delta), or
+        method: the noise of the sums: ``k_norm`` (drawn jointly), ``laplace``, ``gaussian`` (spends delta), or
             ``auto`` for the least noise that the budget allows, chosen by public facts alone.
         confidence: nominal level of the intervals.
     """
@@ -149,11 +149,10 @@ class LogisticFitSettings(FitSettings):
     """How a logistic fit is released from its sums.
 
     Attributes:
-        radius: where the Newton passes start: at the maximum of a polynomial that approximates the logistic log
-            likelihood for linear predictors up to this size. It matters for the result only where the noise leaves
-            nothing to pay for passes.
-        intercept: of the start. ``matched`` moves it so that the mean probability is the noisy share of positive rows;
-            ``polynomial`` leaves it as the polynomial gives it.
+        radius: the Newton passes start at the maximum of a polynomial that approximates the logistic log likelihood for
+            linear predictors up to this size. The result depends on it only where the budget leaves nothing for passes.
+        intercept: the intercept at the start. ``matched`` moves it so that the mean probability is the noisy share of
+            positive rows; ``polynomial`` takes the polynomial's.
     """
 
     radius: Annotated[float, Field(ge=1, le=16)] = 4.0

@@ -74,7 +74,7 @@ class PointCells(_PointStatistic):
 
     @property
     def max_keys(self) -> int:
-        """One count for each cell of each group, and one for each group's rows without a point."""
+        """The number of counts: one for each cell of each group, and one for each group's rows without a point."""
         return self.lines * (self.cells**2 + 1)
 
 
@@ -85,7 +85,7 @@ class PointSums(_PointStatistic):
 
     @property
     def max_keys(self) -> int:
-        """The sums of each group: its rows with and without a point, and four sums over its points."""
+        """The number of sums: for each group, its rows with and without a point, and four sums over its points."""
         return self.lines * SUMS_OF_GROUP
 
 
@@ -94,15 +94,15 @@ class LinearRegressionSettings(Settings):
 
     Attributes:
         method: see ``spark_jobs.diagnostics.linear_regression``; methods of zCDP spend delta. Theil-Sen and gradient
-            descent need the single points, of which a request may count 2^26 cells; the other methods need sums.
+            descent need single points, counted in at most 2^26 cells for a request; the other methods need only sums.
         at: where the line is evaluated, as fractions of the way from the lower bound of x to the upper one.
-        size_bound: a public estimate of the rows of a group, by which ``auto`` chooses if sizes are private.
+        size_bound: a public estimate of the rows of a group, from which ``auto`` chooses if sizes are private.
         matchings: for Theil-Sen methods: how many partners each row gets. None stands for all other rows in groups of
             at most 256 rows, and for 10 in larger groups.
         public_sizes: under ``replace_one``: whether each group's size is public, and a row that is replaced stays in
-            its group and within the request's filter. This is a weaker guarantee than the relation's, so the request
-            must ask for it. What decides which rows are used may then read only declared public columns, and not what
-            x or y reads.
+            its group and within the request's filter. This is a weaker guarantee than ``replace_one`` alone, so the
+            request must ask for it. Filters, groups and blocks may then read only declared public columns, and none
+            that x or y reads.
         confidence: nominal level of intervals.
     """
 
@@ -115,7 +115,7 @@ class LinearRegressionSettings(Settings):
 
     @property
     def spends_delta(self) -> bool:
-        """Whether the method is one of zCDP, which spends delta."""
+        """Whether the method is accounted for in zCDP, which spends delta."""
         return self.method.endswith("_zcdp")
 
 
@@ -124,7 +124,7 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
 
     Attributes:
         x, y: each a column of numbers or booleans, or an expression.
-        x_bounds, y_bounds: public bounds of their values, which are clipped to them.
+        x_bounds, y_bounds: public bounds; values of x and y are clipped to them.
         group_by: the column that assigns rows to groups.
         groups: public keys of the groups, in the order in which they are released: texts or whole numbers, which are
             compared with the column as text.
@@ -195,7 +195,7 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
 
     @property
     def statistic(self) -> Statistic:
-        """Counts of points by group, or their sums if the method needs no more."""
+        """Counts of points by group, or sums by group if the method needs no more."""
         names = ("x", "y", "x_bounds", "y_bounds", "group_by", "groups", "cells")
         fields = {name: getattr(self, name) for name in names}
         if self.method in (*THEIL_SEN, *GRADIENTS):
@@ -212,10 +212,11 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
         return neighbours is Neighbours.REPLACE_ONE and self.public_sizes
 
     def check(self, request: RequestContext) -> None:
-        """Reject Theil-Sen if a group's size is private, and sizes that are declared public but are not.
+        """Reject Theil-Sen if a group's size is private, and ``public_sizes`` if replacing a unit could change a size.
 
         Replacing a row leaves the sizes as they are, as long as neither a selection among a unit's rows nor a pipeline
-        decides which rows are used. Keeping one row of each unit, all in one group, does not change how many are used.
+        decides which rows are used. Selecting one row of each unit is allowed if all rows are in one group: it does not
+        change how many are used.
         """
         public = self.sizes_are_public(request.neighbours)
         if self.method in THEIL_SEN and not public:
@@ -274,7 +275,7 @@ def require_keys(keys: Any) -> Keys:
     """``keys`` as a tuple, after checking that they can be keys of groups: texts or whole numbers, each once.
 
     Raises:
-        InvalidRequest: they cannot; its field is empty, for the caller to add.
+        InvalidRequest: they cannot be keys; the error's field is empty, for the caller to add.
     """
     if not isinstance(keys, (list, tuple)):
         raise InvalidRequest(
@@ -318,7 +319,7 @@ def power_of_two(value: int) -> int:
     """``value``, after checking that it is a power of two.
 
     Raises:
-        InvalidRequest: it is not.
+        InvalidRequest: ``value`` is not a power of two.
     """
     if value.bit_count() != 1:
         raise InvalidRequest("", value, "must be a power of two", "round it, e.g. to 32")
@@ -329,7 +330,7 @@ def expression(text: str) -> str:
     """``text``, after checking that it is an expression of the allow-list.
 
     Raises:
-        InvalidRequest: it is not.
+        InvalidRequest: ``text`` is not such an expression.
     """
     parse(text, what="")
     return text

@@ -1,7 +1,7 @@
 """Public lookups: a small public table of keys and values, by which rows are grouped without a join.
 
-A request has the whole table as a map, which an engine evaluates row by row, as it does a list of values. So a lookup
-says nothing of the rows, and what a unit can change is what it can change in a dimension of listed values.
+A request contains the whole table as a map, which an engine evaluates row by row, like a list of values. So a lookup
+depends on no private row, and sensitivity is that of a dimension of listed values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Title = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1
 
 
 class Lookup(Frozen):
-    """A public table of one row a key: the value of each key.
+    """A public table with one row for each key: the value of that key.
 
     Attributes:
-        name: under which an administrator has registered it for the account.
+        name: the name under which an administrator has registered it for the account.
         key, value: the titles of its columns.
         entries: each key with its value: texts or whole numbers. Keys are compared with a column as text.
-        sha256: hash of the content (``content_of``), by which the ledger knows it; filled in where it is left out.
+        sha256: hash of the content (``content_of``), as the ledger has registered it; filled in if it is left out.
     """
 
     name: Title
@@ -73,27 +73,27 @@ class Lookup(Frozen):
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
-        """The different values as text, in the order in which they come first."""
+        """The distinct values as text, in the order of their first occurrence."""
         return tuple(dict.fromkeys(str(value) for _, value in self.entries))
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The place among the levels of the value of each key, by the key as text."""
+        """For each key, as text, the index in ``levels`` of its value."""
         place_of = {level: place for place, level in enumerate(self.levels)}
         return {str(key): place_of[str(value)] for key, value in self.entries}
 
 
 def names_lookup(dimension: Mapping[str, Any]) -> bool:
-    """Whether a dimension names a registered lookup, instead of holding what was registered."""
+    """Whether a dimension gives only the name of a registered lookup, and not yet its content."""
     given = dimension.get("lookup")
     return given is not None and not (isinstance(given, Mapping) and "entries" in given)
 
 
 def require_entries(entries: Any) -> None:
-    """Reject the entries of a lookup that has two rows a key, too many rows, or something else than keys and values.
+    """Reject the entries of a lookup if a key occurs twice, there are too many, or one is not a key with a value.
 
     Raises:
-        InvalidRequest: it has; no message shows what is in a table, but a key that is there twice.
+        InvalidRequest: the entries are rejected; the message shows nothing of the table but a key that occurs twice.
     """
     if not 1 <= len(entries) <= MAX_ENTRIES:
         raise InvalidRequest(

@@ -1,7 +1,8 @@
 """The numbers that a table of aggregates is about: columns and expressions with public bounds, and their figures.
 
-A value is a place ``j`` on a lattice of ``steps`` between its bounds, or ``a = 2 j / steps - 1`` in [-1, 1]. Figures
-are made of sums over rows of a few numbers of each value (``Power``), each on a lattice of its own (``Term``).
+A value is rounded to a place ``j`` on a lattice of ``steps`` steps between its bounds, which is the number
+``a = 2 j / steps - 1`` in [-1, 1]. Figures are computed from sums over rows of a few functions of this number
+(``Power``), each on a lattice of its own (``Term``).
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ among counts of values."""
 
 
 class Term(NamedTuple):
-    """A number of each row that is summed by cell.
+    """A number of each row that is summed in each cell.
 
     Attributes:
-        measure: the number of its measure.
-        power: what is summed of a value.
-        last: the last place of its lattice, whose first is 0.
+        measure: the index of its measure.
+        power: the function of the measure's value that is summed.
+        last: the last place of its lattice; the first is 0.
     """
 
     measure: int
@@ -72,12 +73,12 @@ class Term(NamedTuple):
 
 
 class ValueLine(NamedTuple):
-    """The cells in which the values of a measure are counted, within each cell of a table.
+    """The bins in which the values of a measure are counted within each cell of a table, for quantiles.
 
     Attributes:
-        measure: the number of the measure.
-        places: how many neighbouring places of its lattice a cell has; the last one may have others.
-        cells: the number of cells.
+        measure: the index of the measure.
+        places: how many consecutive places of the measure's lattice a bin has; the last bin may differ.
+        cells: the number of bins.
     """
 
     measure: int
@@ -95,16 +96,16 @@ class Measured(Frozen):
     Attributes:
         of: a column of numbers or booleans, or an expression of the allow-list.
         bounds: public bounds; values beyond a bound count as the bound.
-        step: the distance of neighbouring values, where they are whole steps from the lower bound: sums are then exact
-            before noise. Without one, values are rounded to 2^21 steps between the bounds.
-        figures: what is released of it: ``mean``, ``sum``, ``variance``, ``sd``. A mean and a sum cost the same as one;
-            a variance, or its root, takes one sum more, of squares, which makes the noise of all numbers larger. A
-            quantile, such as ``p50``, has a share of the budget of its own, as large as that of all sums together. Of
-            errors, whose bounds are as far below 0 as above, also ``mae``, ``rmse``, ``bias``, ``r2`` and
-            ``pinball_LEVEL``; of what is true or false, ``interval_coverage``. ``units`` alone, of the unit's column,
-            is the number of distinct ones, and needs no bounds.
-        outcome, prediction: whose difference it is, if it is an error.
-        lower, upper: ends of a prediction interval of the outcome, if it is whether the outcome lies within.
+        step: the distance between consecutive values, if they are whole steps from the lower bound: sums are then exact
+            before noise. Without a step, values are rounded to one of 2^21 steps between the bounds.
+        figures: the figures that are released: ``mean``, ``sum``, ``variance``, ``sd``. A mean and a sum together cost
+            as much as one of them; a variance or ``sd`` needs a further sum, of squares, which makes the noise of all
+            numbers larger. A quantile, such as ``p50``, has a share of the budget of its own, as large as that of all
+            sums together. Errors, whose bounds must be symmetric about 0, also have ``mae``, ``rmse``, ``bias``, ``r2``
+            and ``pinball_LEVEL``; conditions that are true or false have ``interval_coverage``. ``units``, alone and of
+            the unit's column, is the number of distinct units, and needs no bounds.
+        outcome, prediction: for an error: the columns or expressions whose difference it is.
+        lower, upper: for the condition that the outcome lies in a prediction interval: the ends of the interval.
     """
 
     of: Amount
@@ -186,17 +187,17 @@ class Measured(Frozen):
 
     @property
     def counts_units(self) -> bool:
-        """Whether it is the number of distinct units."""
+        """Whether the measure is the number of distinct units."""
         return UNITS in self.figures
 
     @property
     def quantiles(self) -> tuple[str, ...]:
-        """Those of its figures that are quantiles."""
+        """The names of its figures that are quantiles."""
         return tuple(name for name in self.figures if figure_kind(name) == QUANTILE)
 
     @property
     def steps(self) -> int:
-        """Lattice steps from the lower to the upper bound."""
+        """The number of lattice steps from the lower to the upper bound."""
         return STEPS if self.step is None else values_of_steps(*self.bounds, self.step) - 1
 
     @property
@@ -216,29 +217,29 @@ class Measured(Frozen):
 
     @property
     def square_off(self) -> float:
-        """The most by which rounding of squares moves ``half^2 a^2``."""
+        """The most by which rounding to the lattice of squares moves ``half^2 a^2``."""
         return 0.0 if self.steps <= EXACT_SQUARES else self.half**2 / (2 * SQUARE_STEPS)
 
     @property
     def powers(self) -> tuple[Power, ...]:
-        """What is summed of its values, in order."""
+        """The functions of its values that are summed, in order."""
         needed = {power for figure in self.figures for power in NEEDS[figure_kind(figure)]}
         return tuple(power for power in POWERS if power in needed)
 
     def last(self, power: Power) -> int:
-        """The last place of the lattice of one of its sums."""
+        """The last place of the lattice on which ``power`` is summed; the first is 0."""
         if power == "square":
             return self.steps**2 if self.steps <= EXACT_SQUARES else SQUARE_STEPS
         return self.steps
 
 
 def counts_units(entry: Any) -> bool:
-    """Whether an entry of ``measures``, as it is written, is the number of distinct units."""
+    """Whether an entry of ``measures``, before it is parsed, asks for the number of distinct units."""
     return isinstance(entry, Mapping) and entry.get("figures") in ([UNITS], (UNITS,))
 
 
 def figure_kind(name: str) -> str:
-    """A figure's name without its level."""
+    """A figure's name without its level: ``pinball`` for ``pinball_0.9``, and one name for all quantiles."""
     if _PERCENTAGE.fullmatch(name):
         return QUANTILE
     match = _LEVEL.fullmatch(name)
@@ -246,7 +247,7 @@ def figure_kind(name: str) -> str:
 
 
 def figure_level(name: str) -> float:
-    """The level in a figure's name, which has one."""
+    """The level in the name of a figure that has one: 0.9 of ``pinball_0.9``."""
     match = _LEVEL.fullmatch(name)
     if match is None:
         raise ValueError(f"{name} has no level")
@@ -265,7 +266,7 @@ def quantile_figure(level: Decimal) -> str:
     """The name of the quantile of this level: ``p99.9`` of 0.999.
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: no quantile has this level.
     """
     name = f"p{plain(100 * level)}"
     if not _PERCENTAGE.fullmatch(name):
@@ -277,11 +278,11 @@ def quantile_figure(level: Decimal) -> str:
 
 
 def value_lines(measures: tuple[Measured, ...], limit: int) -> tuple[ValueLine, ...]:
-    """The cells in which values are counted, of each measure with quantiles.
+    """The bins in which values are counted, for each measure with quantiles.
 
     Args:
         measures: all measures.
-        limit: how many cells one of them may have.
+        limit: the most bins of one measure.
     """
     lines = []
     for number, measure in enumerate(measures):
@@ -292,7 +293,7 @@ def value_lines(measures: tuple[Measured, ...], limit: int) -> tuple[ValueLine, 
 
 
 def terms_of(measures: tuple[Measured, ...]) -> tuple[Term, ...]:
-    """All sums of some measures, in their order."""
+    """The sums that measures need in each cell, in the order of the measures."""
     return tuple(
         Term(number, power, measure.last(power)) for number, measure in enumerate(measures) for power in measure.powers
     )

@@ -1,8 +1,8 @@
 """Short forms of measures: errors of a model's predictions of numbers, and coverage of its prediction intervals.
 
 ``{outcome, prediction, largest_error, figures}`` is the measure ``outcome - prediction`` with bounds of plus and minus
-the largest error; ``r2`` takes a standard deviation of the outcome beside it, which is released too. ``{outcome, lower,
-upper}`` is the measure ``outcome BETWEEN lower AND upper``.
+the largest error; ``r2`` also needs the standard deviation of the outcome, which is then released too. ``{outcome,
+lower, upper}`` is the measure ``outcome BETWEEN lower AND upper``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OF_INTERVALS = ("outcome", "lower", "upper", "figures")
 
 
 def is_short(entry: Any) -> bool:
-    """Whether an entry is a short form: it says what is predicted, and not what is measured."""
+    """Whether an entry of ``measures`` is a short form: it has an ``outcome`` and no ``of``."""
     return isinstance(entry, Mapping) and entry.get("of") is None and entry.get("outcome") is not None
 
 
@@ -32,17 +32,17 @@ def is_of_intervals(entry: Mapping[str, Any]) -> bool:
 
 
 def lacks_bounds(entry: Any) -> bool:
-    """Whether a short form needs bounds of its outcome, and has none."""
+    """Whether a short form needs bounds of its outcome, and lacks them."""
     if not is_short(entry) or is_of_intervals(entry) or entry.get("bounds") is not None:
         return False
     return entry.get("largest_error") is None or "r2" in _names(entry.get("figures"))
 
 
 def in_full(entries: Any) -> Any:
-    """Measures with their short forms written out; what is no list is left as it is.
+    """Measures with short forms written out in full; a value that is not a list is returned unchanged.
 
     Raises:
-        InvalidRequest: a short form lacks something, or has something that it does not know.
+        InvalidRequest: a short form lacks a field, or has an unknown one.
     """
     if not isinstance(entries, list) or not any(map(is_short, entries)):
         return entries

@@ -34,13 +34,13 @@ _LENGTHS: dict[Every, int] = {"day": 1, "week": 7, "month": 28, "quarter": 90, "
 
 
 class ProfileColumn(Frozen):
-    """What a column may hold: listed values, a range of numbers, or a period; exactly one of them.
+    """A column of a profile and what it may hold: exactly one of listed values, a range of numbers, or a period.
 
     Attributes:
-        column: the column.
+        column: the column's name.
         values: public values, which are compared with the column as text.
-        bounds: public bounds of its numbers; beyond, a value counts as the bound.
-        step: of its numbers, which are then exact; None if any number may occur.
+        bounds: public bounds of its numbers; a number beyond a bound counts as that bound.
+        step: the step between its numbers, which start at the lower bound; None if any number may occur.
         scale: ``log`` for bins whose ends have equal ratios.
         start, end: the first moment of the period, and the one at which it ends; UTC.
     """
@@ -79,7 +79,7 @@ class ProfileColumn(Frozen):
         return self
 
     def dimension(self, bins: int) -> Dimension:
-        """The column as a dimension of at most so many bins or periods; of all its values where they are listed."""
+        """The column as a dimension of all its listed values, or of at most ``bins`` bins or periods."""
         if self.values is not None:
             return Dimension(column=self.column, values=self.values, other=False)
         if self.start is None or self.end is None:
@@ -89,7 +89,7 @@ class ProfileColumn(Frozen):
         return Dimension(column=self.column, every=every, start=self.start, end=self.end, other=False)
 
     def edges(self, bins: int) -> tuple[float, ...]:
-        """The edges of the bins of its numbers; with a step they lie between values, and bins have whole steps."""
+        """The edges of the bins of its numbers; with a step, edges lie halfway between values."""
         low, high = self.bounds or (0.0, 1.0)
         if self.step is not None:
             values = round((high - low) / self.step) + 1
@@ -104,7 +104,7 @@ class ProfileColumn(Frozen):
         return (*(low + (high - low) * (one / bins) for one in range(bins)), high)
 
     def ends(self, bins: int) -> tuple[tuple[float, float], ...]:
-        """The least and the largest value of each bin of its numbers."""
+        """The smallest and the largest value of each bin of its numbers."""
         pairs = tuple(pairwise(self.edges(bins)))
         if self.step is None:
             return pairs
@@ -115,14 +115,14 @@ class ProfileColumn(Frozen):
         )  # fmt: skip
 
     def labels(self, bins: int) -> tuple[str, ...]:
-        """The labels of its cells, without those of rows that have no value in one."""
+        """The labels of its values, bins or periods; ``outside`` has those of the cells for all other rows."""
         if self.bounds is None:
             return self.dimension(bins).labels
         return tuple(f"{low:.9g}" if low == high else f"{low:.9g} to {high:.9g}" for low, high in self.ends(bins))
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """The labels of what holds the other rows."""
+        """The labels of the cells for rows in none of its values, bins or periods, such as nulls."""
         return OF_OTHERS if self.bounds is None else OF_NUMBERS
 
 
@@ -133,7 +133,7 @@ class ProfileCells(Statistic):
 
     Attributes:
         columns: one column, or two.
-        bins: the most bins of a number, or periods.
+        bins: the most bins, or periods, of a column.
     """
 
     kind: Literal["profile"] = "profile"
@@ -143,18 +143,18 @@ class ProfileCells(Statistic):
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
-        """The labels of each column's cells, all of them."""
+        """The labels of all cells of each column."""
         alone = len(self.columns) == 1
         return tuple(one.labels(self.bins) + (one.outside if alone else NONE) for one in self.columns)
 
     @property
     def max_keys(self) -> int:
-        """A count for each cell."""
+        """The number of counts: one for each cell."""
         return math.prod(map(len, self.keys))
 
 
 class ProfileSettings(Settings):
-    """What is said of each column.
+    """Which figures of each column are released.
 
     Attributes:
         quantiles: the levels of the quantiles of numbers.
@@ -171,8 +171,8 @@ class ProfileOptions(ProfileSettings, Options):
     """What each column of a table holds: shares of nulls and values, histograms, means and quantiles.
 
     Attributes:
-        columns: the columns, by name, where the account knows what they may hold; all such columns if left out.
-        pairs: two columns each, which are counted together, too.
+        columns: the columns; names suffice where the account declares domains. All columns with a domain if left out.
+        pairs: pairs of columns, which are also counted jointly.
         bins: the most bins of a number, or periods of a time.
     """
 

@@ -19,7 +19,7 @@ class ResidualCells(Statistic):
 
     Attributes:
         outcome: what the model predicts; the residual is the outcome minus the model's output.
-        unit: the smallest size that matters, of fitted values and residuals.
+        unit: the smallest size of fitted values and residuals that matters.
     """
 
     of_model: ClassVar[str | None] = "fitted values"
@@ -29,7 +29,7 @@ class ResidualCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """One count for each cell."""
+        """The number of counts: one for each cell."""
         return RESIDUAL_KEYS
 
 
@@ -39,7 +39,7 @@ class ResidualPlotSettings(Settings):
     Attributes:
         method: the mechanism that releases the counts, a name of ``spark_jobs.mechanisms.histograms``; ``auto`` chooses
             by public facts.
-        bins: the number of bins of each axis, a power of two; None derives it from the scale of the noise.
+        bins: the number of bins of each axis, a power of two; None for one derived from the scale of the noise.
         coverage: the fraction of rows that the range of each axis should cover.
         confidence: nominal level of intervals.
     """
@@ -60,7 +60,7 @@ class ResidualPlotOptions(ResidualPlotSettings, Options):
 
     Attributes:
         outcome: what the model predicts: a column of numbers or booleans, or an expression.
-        unit: the smallest size that matters, of fitted values and residuals; public.
+        unit: the smallest size of fitted values and residuals that matters; public.
     """
 
     result: ClassVar[type[Result]] = ResidualPlot

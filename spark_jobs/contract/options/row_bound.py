@@ -1,4 +1,4 @@
-"""A bound on the rows of a unit that is below its account's: a number, one that is to be chosen, or a released one."""
+"""A bound on the rows of a unit below the account's: a given number, one yet to be chosen, or a released one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ReleasedBound(Frozen):
 
     Attributes:
         rows: the bound.
-        epsilon: what that release was charged for.
-        released_by: its key.
-        release: its folder; None in an uncharged draft.
+        epsilon: the epsilon that was charged for that release.
+        released_by: the key of that release.
+        release: the folder of that release; None in an uncharged draft.
     """
 
     rows: Annotated[int, Field(ge=1, le=MAX_ROWS)]
@@ -43,10 +43,10 @@ RowBound = int | Literal["auto"] | ReleasedBound
 
 
 def row_bound(value: Any) -> Any:
-    """A bound as it is written, as one of ``RowBound``; a field validator.
+    """A field validator that turns a bound as it is written into a ``RowBound``.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: the value is not a bound.
     """
     if value is None or value == AUTO or isinstance(value, ReleasedBound):
         return value
@@ -63,10 +63,10 @@ def row_bound(value: Any) -> Any:
 
 
 def choice_share(value: Any) -> Decimal | None:
-    """The share of epsilon that a choice may cost; a field validator.
+    """A field validator of the share of epsilon that a choice may cost.
 
     Raises:
-        InvalidRequest: it is not above 0, or too large.
+        InvalidRequest: the share is not above 0, or too large.
     """
     if value is None:
         return None
@@ -84,17 +84,17 @@ OF_ROWS = ("max_rows", "max_rows_limit", "max_rows_share")
 
 
 class RowBoundOptions(Options):
-    """Options of a kind that may use fewer rows of a unit than the account allows.
+    """Options of a kind of diagnostic that may use fewer rows of a unit than the account allows.
 
-    An account allows every bound up to its own: its administrator has set how many rows of a unit are used at most, and
-    a request pays for a choice below that like for anything that it releases.
+    The account's bound is the most rows of a unit that a request may use. A request may take any lower bound; choosing
+    one from the data is paid for like any other release.
 
     Attributes:
-        max_rows: the most rows of a unit, fewer than its account allows; ``auto`` for a bound that a release of its own
-            chooses first, under differential privacy; or ``{"release": URI}`` of one that has chosen it.
+        max_rows: the most rows of a unit, at most the account's; ``auto`` for a bound that a separate release chooses
+            first, under differential privacy; or ``{"release": URI}`` of a release that has chosen one.
         max_rows_limit: with ``auto``, the largest bound that may be chosen; the account's if left out.
-        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default 0.02 to 0.5,
-            the more the fewer cells the table has.
+        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default from 0.02 to 0.5, and
+            larger for a table with fewer cells.
     """
 
     max_rows: RowBound | None = None
@@ -115,20 +115,20 @@ class RowBoundOptions(Options):
 
     @property
     def used_rows(self) -> int | None:
-        """The most rows of a unit that are used, where the request says so."""
+        """The most rows of a unit that are used, or may be chosen; None if the request gives no bound."""
         return rows_of(self.max_rows) if self.max_rows_limit is None else self.max_rows_limit
 
     @property
     def chooses_rows(self) -> bool:
-        """Whether a release of its own has yet to choose how many rows of a unit are used."""
+        """Whether a separate release has yet to choose how many rows of a unit are used."""
         return self.max_rows == AUTO
 
     def require_row_bound(self, unit: PrivacyUnit, *, alone: bool) -> None:
-        """Refuse a bound that the request's unit does not have.
+        """Refuse a bound that does not fit the request's unit or its other options.
 
         Args:
-            unit: the account's unit, and the most rows of one.
-            alone: whether nothing else limits the rows of a unit.
+            unit: the account's privacy unit, with its bound on rows.
+            alone: whether no other option bounds the rows of a unit.
 
         Raises:
             InvalidRequest: the bound, its limit or its share does not fit.
@@ -164,17 +164,19 @@ class RowBoundOptions(Options):
 
 
 def rows_of(bound: RowBound | None) -> int | None:
-    """The rows that a bound allows; None where there is none, or it is yet to be chosen."""
+    """The number of rows that a bound allows; None if there is no bound, or it has yet to be chosen."""
     if isinstance(bound, ReleasedBound):
         return bound.rows
     return bound if isinstance(bound, int) else None
 
 
 def require_group_bound(max_groups: int | None, max_rows_per_group: int | None, *, totals: bool) -> None:
-    """Refuse limits of a unit's groups that are no numbers of rows, or lack one another.
+    """Refuse bounds on a unit's groups, and on its rows in each, that are out of range or given without one another.
+
+    With ``totals``, only ``max_groups`` is needed.
 
     Raises:
-        InvalidRequest: they are.
+        InvalidRequest: a bound is refused.
     """
     for name, number in (("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
         if number is not None and not 1 <= number <= MAX_ROWS:
@@ -190,10 +192,10 @@ def require_group_bound(max_groups: int | None, max_rows_per_group: int | None, 
 
 
 def require_within_unit(bound: GroupBound | None, unit: PrivacyUnit) -> None:
-    """Refuse a limit of groups that allows for more rows than the account does.
+    """Refuse bounds on groups, and on rows in each, whose product exceeds the account's bound on rows.
 
     Raises:
-        InvalidRequest: it does.
+        InvalidRequest: the product is too large.
     """
     if bound is not None and bound.rows_of_unit > unit.max_rows:
         raise InvalidRequest(

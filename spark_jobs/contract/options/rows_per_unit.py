@@ -1,4 +1,4 @@
-"""A bound on the rows of a unit, chosen by how many units have more: its options, its statistic and its result."""
+"""A bound on the rows of a unit, chosen privately so that few units have more: options, statistic and result."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from spark_jobs.contract.result_checks import ResultCheck, finite, whole
 
 
 def candidates_up_to(largest: int) -> tuple[int, ...]:
-    """The bounds among which one is chosen: 1, 2, 3, 4, 6, 8, 12, 16 and so on, and the largest."""
+    """The candidates for a bound: 1, 2, 3, 4, 6, 8, 12, 16 and so on below ``largest``, and ``largest``."""
     steps = sorted({1 << power for power in range(20)} | {3 << power for power in range(19)})
     return (*(rows for rows in steps if rows < largest), largest)
 
 
 class UnitRowCells(AggregateCells):
-    """Units by how many rows each has: one cell for each candidate, and one of units with more than the largest.
+    """The statistic of units by their numbers of rows: a cell for each candidate, and one for units with more rows.
 
     Attributes:
         by: dimensions; only rows with a group in each of them count.
@@ -40,12 +40,12 @@ class UnitRowCells(AggregateCells):
 
     @property
     def cells(self) -> int:
-        """One more than there are candidates: a unit is in the cell of the least candidate that its rows fit in."""
+        """The number of cells: a unit is in that of the smallest candidate not below its rows, or in the last."""
         return len(self.candidates) + 1
 
     @property
     def max_keys(self) -> int:
-        """One count for each cell."""
+        """The number of counts: one for each cell."""
         return self.cells
 
 
@@ -74,11 +74,11 @@ class RowsPerUnit(Result):
 
 
 class RowsPerUnitSettings(Settings):
-    """What a bound is chosen for.
+    """The aim of the choice of a bound.
 
     Attributes:
-        units_above: how many units may have more rows than the bound. Where counts of rows are released by group, about
-            the number of groups divided by the epsilon of the counts.
+        units_above: how many units may have more rows than the bound. For a table of counts by group, a good value is
+            about the number of groups divided by the epsilon of the counts.
     """
 
     units_above: Annotated[int, Field(ge=0, le=10**12)]
@@ -113,21 +113,21 @@ class RowsPerUnitOptions(RowsPerUnitSettings, Options):
 
     @property
     def statistic(self) -> UnitRowCells:
-        """Units by their numbers of rows."""
+        """The numbers of units by their numbers of rows."""
         return UnitRowCells(by=self.by, largest=self.largest)
 
     @property
     def used_rows(self) -> int:
-        """A unit counts once, however many rows it has."""
+        """1: a unit counts once, however many rows it has."""
         return 1
 
     @property
     def of_unit_totals(self) -> bool:
-        """Whether a unit counts once, with all its rows."""
+        """True: a unit counts once, with all its rows."""
         return True
 
     def check(self, request: RequestContext) -> None:
-        """Refuse a choice where every row is a unit, beyond the account's bound, or among keys that are discovered."""
+        """Refuse a choice if every row is a unit, ``largest`` exceeds the account's bound, or keys are discovered."""
         if request.unit.column is None:
             raise InvalidRequest(
                 "unit.column", None, "is required by rows_per_unit: every other unit has one row",

@@ -26,8 +26,8 @@ class AucSettings(Settings):
 
     Attributes:
         method: how noise is scaled; see ``spark_jobs.diagnostics.auc``. ``laplace`` spends delta.
-        interval: whether to spend a small part of the budget on noisy class sizes, which the interval needs; ``auto``
-            always does.
+        interval: whether to spend a small part of the budget on noisy class sizes, which the interval needs; the method
+            ``auto`` always does.
         confidence: nominal level of the interval.
     """
 
@@ -67,7 +67,7 @@ class BinormalRocSettings(Settings):
 
 
 def in_ascending_order(value: tuple[float, ...], names: str) -> tuple[float, ...]:
-    """These numbers, if each is above the one before; ``names`` says what they are.
+    """These numbers, after checking that each is above the one before; ``names`` is what a message calls them.
 
     Raises:
         InvalidRequest: they are not in ascending order.
@@ -139,7 +139,7 @@ SHARES_OF_ROWS = ("recall", "precision", "specificity", "accuracy")
 
 
 def rate_at(rate: str, place: int) -> str:
-    """The name of a rate at the threshold of this place among the request's."""
+    """The name of a rate at the request's threshold with this index."""
     return f"{rate}[{place}]"
 
 
@@ -152,7 +152,7 @@ class ConfusionMatrixOptions(ConfusionMatrixSettings, SharingOptions):
 
     @property
     def unit_figures(self) -> tuple[str, ...]:
-        """The rates that are shares of rows, threshold by threshold."""
+        """The names of the rates that are shares of rows, threshold by threshold."""
         return tuple(rate_at(rate, place) for place in range(len(self.thresholds)) for rate in SHARES_OF_ROWS)
 
 
@@ -162,7 +162,7 @@ class RankingFiguresSettings(Settings):
     Attributes:
         depths: fractions of all rows, those with the highest scores first, for gains and lift; above 0, at most 1,
             ascending.
-        points: the number of recalls at which the precision is given: the middles of as many equal parts of [0, 1].
+        points: the number of recalls at which the precision is given: the midpoints of as many equal parts of [0, 1].
         false_positive_cost: the cost of a negative row that is predicted positive.
         false_negative_cost: the cost of a positive row that is predicted negative.
         confidence: nominal level of intervals and bands.
@@ -193,8 +193,8 @@ class RecalibrationSettings(Settings):
     """How Brier score, log loss, calibration slope and recalibration map are read from groups of scores.
 
     Attributes:
-        clip: scores are clipped to [clip, 1 - clip] for the log loss, which would otherwise be unbounded, and where
-            their log-odds count: in the slope, the intercept and the map.
+        clip: scores are clipped to [clip, 1 - clip] for the log loss, which would otherwise be unbounded, and wherever
+            log-odds are taken: for the slope, the intercept and the map.
         confidence: nominal level of intervals and bands.
     """
 

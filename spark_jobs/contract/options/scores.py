@@ -58,12 +58,12 @@ class RocCurveOptions(RocCurveSettings, SharingOptions):
 
     @property
     def unit_figures(self) -> tuple[str, ...]:
-        """The area; the errors of a curve from histograms have no known law."""
+        """The area; none for a curve from histograms, whose errors have no known distribution."""
         return ("auc",) if self.histogram is None else ()
 
     @property
     def approximate(self) -> bool:
-        """Whether it spends delta."""
+        """Whether the method spends delta."""
         return self.method == "recursive_medians"
 
 
@@ -73,7 +73,7 @@ class GroupedSettings(Settings):
     Attributes:
         method: how the bins are chosen; see the diagnostic's package. Only ``auto`` can share a measurement.
         bins: the number of bins; None for the diagnostic's default. Recursive medians need a power of two.
-        confidence: nominal level of intervals and zones.
+        confidence: nominal level of intervals and acceptance zones.
     """
 
     default_bins: ClassVar[Mapping[GroupingMethod, int]]

@@ -1,4 +1,4 @@
-"""How a stream's counts become released estimates: the options of its mechanism, which are no kind of diagnostic."""
+"""The options of the mechanisms that turn a stream's counts into released estimates, and of its monitors."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MAX_MONITORS = 8
 
 
 class StreamMonitor(Frozen):
-    """A condition that the report of a stream watches at each step, from released counts: free.
+    """A condition that the report of a stream watches at each step; it reads released counts, and so costs nothing.
 
     Attributes:
         kind: ``low`` or ``high``: the sum over the newest window is below or above ``threshold``; ``jump`` or ``drop``:
-            it is by more than ``threshold`` above or below the sum over the window before.
+            this sum is above or below that over the window before by more than ``threshold``.
         window: the number of steps of a window.
         threshold: a number of rows.
     """
@@ -42,7 +42,7 @@ class StreamMonitor(Frozen):
         """Reject a window that is longer than the stream.
 
         Raises:
-            InvalidRequest: the steps that it compares are more than ``steps``.
+            InvalidRequest: the condition needs more than ``steps`` steps.
         """
         needed = self.steps_needed
         if needed > steps:
@@ -61,7 +61,7 @@ class StreamMonitor(Frozen):
 
     @property
     def steps_needed(self) -> int:
-        """The number of steps that it compares."""
+        """The number of steps that the condition reads."""
         return self.window * (2 if self.compares else 1)
 
     def describe(self) -> str:
@@ -84,14 +84,14 @@ class StreamMonitor(Frozen):
 
     @property
     def level(self) -> int:
-        """The figure beyond which an alarm is raised: a sum, or a change with its sign."""
+        """The sum, or the signed change of a sum, beyond which an alarm is raised."""
         return -self.threshold if self.kind == "drop" else self.threshold
 
 
 class LocalLevelMethod(Frozen):
-    """All of epsilon for the counts of states, which a local level model then filters; with bands.
+    """Spends all of epsilon on noisy counts of states, and filters them by a local level model; estimates have bands.
 
-    Where states have parents, the noisy counts of groups are sums of those of their states, at no further cost, and
+    Where states have parents, the noisy counts of groups are sums of those of their states, at no further cost, so that
     estimates add up.
 
     Attributes:
@@ -105,19 +105,19 @@ class LocalLevelMethod(Frozen):
 
     @property
     def state_size(self) -> int:
-        """The most numbers that the state of one count has."""
+        """The most numbers that the mechanism's state keeps for one count."""
         return 3 * self.season + 16
 
     def min_share(self, levels: int) -> Decimal:
-        """The smallest part of epsilon that any of its noise gets."""
+        """The smallest share of epsilon at which any of its noise is drawn."""
         return Decimal(1)
 
     def check(self, steps: int, levels: int) -> None:
         """Reject options that do not fit a stream.
 
         Args:
-            steps: its steps.
-            levels: the levels of its states, 1 without a hierarchy.
+            steps: the number of the stream's steps.
+            levels: the number of levels of its states; 1 without a hierarchy.
 
         Raises:
             InvalidRequest: the season is longer than the stream.
@@ -130,16 +130,17 @@ class LocalLevelMethod(Frozen):
 
 
 class PegasusMethod(Frozen):
-    """A part of epsilon finds groups of steps that are alike, over which noisy counts are smoothed.
+    """Spends a part of epsilon on finding groups of consecutive steps with similar counts, and smooths over each group.
 
     Attributes:
         group_share: the share of epsilon for groups of steps; 0.2, or 0.16 with a hierarchy.
-        threshold: the largest deviation within a group, in units of one over the epsilon of the groups.
+        threshold: the largest deviation within a group, in units of 1 / the epsilon that is spent on groups.
         max_group: the most steps of a group; it bounds memory.
         smoothing: how a group's noisy counts become an estimate.
-        prune_share: with a hierarchy: the share of epsilon for finding parts that are worth refining; 0.2.
-        refine_from: with a hierarchy: about the count from which a node is refined, in units of a level's noise; 0.5.
-        consistent: with a hierarchy: whether the estimates of parts add up to that of the whole; true.
+        prune_share: with a hierarchy: the share of epsilon for finding groups of states worth refining; default 0.2.
+        refine_from: with a hierarchy: about the count from which a group is refined, in units of a level's noise;
+            default 0.5.
+        consistent: with a hierarchy: whether the estimates of a group's members add up to its own; default true.
     """
 
     kind: Literal["pegasus"] = "pegasus"
@@ -167,18 +168,18 @@ class PegasusMethod(Frozen):
 
     @property
     def state_size(self) -> int:
-        """The most numbers that the state of one count has."""
+        """The most numbers that the mechanism's state keeps for one count."""
         return 3 * self.max_group + 10
 
     def shares(self, levels: int) -> tuple[Decimal, Decimal]:
-        """The shares of epsilon for pruning and for groups of steps."""
+        """The shares of epsilon for pruning a hierarchy and for finding groups of steps."""
         if levels == 1:
             return Decimal(0), Decimal("0.2") if self.group_share is None else self.group_share
         prunes = Decimal("0.2") if self.prune_share is None else self.prune_share
         return prunes, Decimal("0.16") if self.group_share is None else self.group_share
 
     def min_share(self, levels: int) -> Decimal:
-        """The smallest part of epsilon that any of its noise gets."""
+        """The smallest share of epsilon at which any of its noise is drawn."""
         prunes, groups = self.shares(levels)
         return min(prunes or Decimal(1), groups / levels, (1 - prunes - groups) / levels)
 
@@ -186,8 +187,8 @@ class PegasusMethod(Frozen):
         """Reject options that do not fit a stream.
 
         Args:
-            steps: its steps.
-            levels: the levels of its states, 1 without a hierarchy.
+            steps: the number of the stream's steps.
+            levels: the number of levels of its states; 1 without a hierarchy.
 
         Raises:
             InvalidRequest: an option needs a hierarchy, or the shares leave nothing for the counts.

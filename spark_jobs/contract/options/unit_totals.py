@@ -1,4 +1,4 @@
-"""What a table of totals of units, which count once in each of their cells, must be."""
+"""Checks of a table with ``unit_totals``, where a unit counts once in each of its cells with its totals there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.contract.privacy import PrivacyUnit
 
 
 def require_totals(max_groups: int | None, max_rows_per_group: int | None, measures: Sequence[Measured]) -> None:
-    """Refuse totals of units without a limit of their cells, with one of their rows, or of other figures.
+    """Refuse totals of units without ``max_groups``, with ``max_rows_per_group``, or with figures that they lack.
 
     Raises:
         InvalidRequest: the options do not fit.

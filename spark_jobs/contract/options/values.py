@@ -44,7 +44,7 @@ class ValueCells(Statistic):
         scale: ``linear`` for cells of equal width, ``log`` for cells whose width grows with the value.
         unit: for a logarithmic grid: the smallest size that it distinguishes from 0; None for the grid's default.
         cells: the most cells that the grid may have.
-        step: the distance of neighbouring values, if the column's values are so many steps from the lower bound.
+        step: the distance between consecutive values, if all values are whole steps from the lower bound; else None.
     """
 
     kind: Literal["values"] = "values"
@@ -63,13 +63,14 @@ class ValueCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """One count for each cell."""
+        """The number of counts: one for each cell."""
         return self.cells
 
 
 class SearchedValueCells(ValueCells):
-    """Those of a column without bounds, on a very wide grid; the rows may be counted again between bounds that are
-    released.
+    """The statistic of a column without bounds: rows per cell of a very wide grid.
+
+    Its rows may be counted again between bounds that are released from these counts.
     """
 
 
@@ -77,9 +78,9 @@ class ReferenceDistribution(Frozen):
     """A distribution with which released values are compared.
 
     Attributes:
-        distribution: ``uniform`` (its two bounds), ``normal`` (mean, standard deviation), ``lognormal`` (the same, of
-            the logarithm), ``exponential`` (mean).
-        parameters: in the order listed; standard deviations and the mean of an exponential distribution are above 0.
+        distribution: ``uniform`` (with its two bounds as parameters), ``normal`` (mean, standard deviation),
+            ``lognormal`` (mean, standard deviation of the logarithm), ``exponential`` (mean).
+        parameters: in this order; standard deviations and the mean of an exponential distribution are above 0.
     """
 
     distribution: Literal["uniform", "normal", "lognormal", "exponential"]
@@ -104,16 +105,15 @@ class EarlierFunction(Frozen):
 
     Attributes:
         released_by: the key of that release.
-        release: the URI of that release, against which a request is verified when it is charged; None outside a
-            request.
+        release: the URI of that release; a request is verified against it when it is charged. None outside a request.
         named: the column, or None for scores.
-        status: ``ok``, or ``undefined`` if the release had too few rows, and so has no function.
+        status: ``ok``, or ``undefined`` if the release had too few rows, and so published no function.
         lower, upper, cells, scale, unit, step: its grid, a ``statistics.value_grid.ValueGrid``.
         starts: the cells at which the function rises, ascending.
-        cdf: the released fractions from each of these cells on; the last is 1.
+        cdf: the value of the function from each of these cells on; the last is 1.
         rows: the noisy number of rows.
-        branching, root, noise_scale: the distribution of its noise: the tree of counts, and the scale of the noise of
-            each count.
+        branching, root, noise_scale: the distribution of its noise: the shape of the tree of counts, and the scale of
+            the noise in each count.
         smoothing: the norm in which its fractions were made monotone.
     """
 
@@ -153,7 +153,7 @@ class EarlierFunction(Frozen):
         """The function in a release's ``results["ecdf"]`` and the column ``cdf`` of its ``ecdf.parquet``.
 
         Raises:
-            InvalidRequest: its bounds were found privately, so that no other release has its grid.
+            InvalidRequest: the bounds of that release were found privately, so that no other release has its grid.
             KeyError, TypeError, ValueError: the arguments are not such a result.
         """
         if result["bounds_found"]:
@@ -190,7 +190,7 @@ class EcdfSettings(Settings):
         reference: a distribution with which the values are compared, by the Kolmogorov-Smirnov distance.
         compare_with: the distribution function of an earlier release on the same grid, with which the values are
             compared in the same way. A request names the release, ``{"release": URI}``; ``dp_operators.releasing``
-            fills in the function itself from the committed manifest.
+            fills in the function from the committed manifest.
     """
 
     points: Annotated[int, Field(ge=2, le=4096)] = 512
@@ -213,13 +213,13 @@ class OfValues(Options):
 
     Attributes:
         column: a column of numbers; None for the scores.
-        bounds: public bounds of the column's values. None: an ``ecdf`` finds bounds privately, with a part of the
-            budget; a ``quantile`` is found on a very wide grid, at no cost; ``cdf_points`` needs them.
+        bounds: public bounds of the column's values. If None, an ``ecdf`` spends a part of its budget on finding them,
+            a ``quantile`` uses a very wide grid at no further cost, and ``cdf_points`` is refused.
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
-        unit: the smallest size that matters, for ``log`` and without bounds.
+        unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance of neighbouring values, where values are a whole number of steps from the lower bound, such
-            as 1 for whole numbers and 0.01 for cents: cells are then the values themselves.
+        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
+            numbers and 0.01 for cents; each cell then has a whole number of values.
         needs_bounds: whether a column must have bounds.
         cells_without_bounds: the number of cells of the very wide grid.
     """
@@ -280,7 +280,7 @@ class OfValues(Options):
 
     @property
     def narrowest(self) -> float | None:
-        """The least width of an interval of values, if there are more values than cells; else None."""
+        """The smallest width of an interval of values with a step, if a cell has more than one value; else None."""
         if self.step is None or self.bounds is None:
             return None
         together = values_in_cell(*self.bounds, self.step, self.cells)
@@ -288,14 +288,14 @@ class OfValues(Options):
 
     @property
     def named(self) -> str | None:
-        """The name of the values: the column's; None for scores."""
+        """The name of the column; None for scores."""
         return self.column
 
 
 class EcdfOptions(EcdfSettings, OfValues):
     """Distribution function with its inverse, of a column or of the model's scores.
 
-    Without bounds, they are found privately, with a part of the budget.
+    If bounds are left out, a part of the budget pays for finding them privately.
     """
 
     size_public: ClassVar[bool] = False
@@ -341,7 +341,7 @@ class QuantileSettings(Settings):
     """How one quantile is released from counts on a grid.
 
     Attributes:
-        level: the share of the rows that do not exceed it, with at most six decimals; 0.5 for the median.
+        level: the share of the rows that do not exceed the quantile, with at most six decimals; 0.5 for the median.
         interval: whether half of the budget pays for an interval; without one, all of it is for the value.
         confidence: nominal level of the interval.
     """
@@ -359,9 +359,9 @@ class QuantileSettings(Settings):
 
 
 class QuantileOptions(QuantileSettings, OfValues):
-    """One quantile of a column or of the model's scores, far more accurate than one read off a whole function.
+    """One quantile of a column or of the model's scores, far more accurate than one read from a distribution function.
 
-    Without bounds, the values are counted on a very wide logarithmic grid; this costs nothing.
+    Without bounds, the values are counted on a very wide logarithmic grid, at no further cost.
     """
 
     result: ClassVar[type[Result]] = SingleQuantile

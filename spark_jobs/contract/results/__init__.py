@@ -1,1 +1,1 @@
-"""What each kind of diagnostic publishes: one class a result, which states the figures of the kind."""
+"""What each kind of diagnostic publishes: a class for its result, which declares its figures."""

@@ -23,18 +23,19 @@ UNBIASED = ("sum", "units")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aggregate(PublishedFields):
-    """A figure of a number in every cell: its mean, sum, variance, standard deviation (``sd``), or distinct ``units``;
-    or how large errors are: ``mae``, ``rmse``, ``bias``, ``r2``, ``pinball_LEVEL``, ``interval_coverage``.
+    """A figure of a number in every cell of a table.
 
     Attributes:
-        name: what it is; variances are those of the rows, divided by their number.
-        of: the column or expression; of units, their column.
-        bounds: public bounds to which its values are clipped.
-        values: of every cell, in the order of ``AggregateTable.status``; in a ``weak`` cell only sums and units have
-            one, all else is NaN, and so is an ``r2`` where the outcome hardly varies. Intervals are for the same rows
-            without noise. A mean, a ``bias`` and a ``mae`` have one for the population of the rows, too, if squares of
-            the same number are summed; NaN in weak cells and in those of fewer than 30 noisy rows. It is published as
-            ``population_lower`` and ``population_upper``.
+        name: ``mean``, ``sum``, ``variance``, ``sd`` (standard deviation), a quantile, or ``units`` (distinct units);
+            for errors ``mae``, ``rmse``, ``bias``, ``r2`` or ``pinball_LEVEL``; ``interval_coverage``. A variance is
+            that of the rows, divided by their number.
+        of: the column or expression; for ``units``, the unit's column.
+        bounds: public bounds to which the values of the number are clipped.
+        values: the figure in each cell, in the order of ``AggregateTable.status``. In a ``weak`` cell it is NaN, unless
+            it is a sum or ``units``; so is an ``r2`` where the outcome hardly varies. Intervals are for the same rows
+            without noise. A mean, a ``bias`` and a ``mae`` also have one for the population of the rows, if squares of
+            the same number are summed; it is NaN in weak cells and in cells of fewer than 30 noisy rows, and published
+            as ``population_lower`` and ``population_upper``.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Aggregate(PublishedFields):
     )  # fmt: skip
 
     def published(self) -> dict[str, Any]:
-        """The published fields; those for a population are absent without one."""
+        """The published fields; without intervals for a population, their fields are absent."""
         ends = self.values.population
         of_population = {} if ends is None else {f"population_{end}": getattr(ends, end) for end in Ends._fields}
         return super().published() | of_population
@@ -107,16 +108,16 @@ def _product_of_keys() -> ResultCheck:
 class CellsOfTable(PublishedFields):
     """The cells of a table, numbered with the last dimension running fastest.
 
-    Intervals are for the same rows without noise and hold for cells of any size, empty ones too, over all cells
-    together; but for those of a population they do not account for the sampling of the rows.
+    Intervals are for the same rows without noise and hold for cells of any size, empty ones too: over all cells, not
+    over cells picked for their released figures. Only intervals for a population account for the sampling of the rows.
 
     Attributes:
         by: names of the dimensions.
         keys: labels of each dimension's groups.
-        status: of each cell: ``ok``, or ``weak`` if its noisy count is below ``ok_from``. A weak cell has its count,
-            sums and all intervals, but no other figure.
-        ok_from: the noisy count from which a cell is ``ok``; public. With probability 95% no empty cell at all is.
-        count: noisy number of rows with a value of every measure, unbiased: it may be below 0.
+        status: status of each cell: ``ok``, or ``weak`` if its noisy count is below ``ok_from``. A weak cell has its
+            count, sums and all intervals, but no other figure.
+        ok_from: the noisy count from which a cell is ``ok``; public. With probability 95% no empty cell reaches it.
+        count: noisy number of rows with a value of every measure; it is unbiased, and so may be below 0.
         incomplete: noisy number of rows without a value of one of the measures; None if there are no measures.
         rows: noisy number of all rows in the table: the sum over its cells.
         measures: the figures of all cells.
@@ -156,7 +157,7 @@ class CellsOfTable(PublishedFields):
         raise KeyError(f"{name} of {of}")
 
     def place(self, *labels: Any) -> int:
-        """The number of the cell with these labels, one for each dimension, as text or as the request has them."""
+        """The index of the cell with these labels: one for each dimension, as text or as in the request."""
         cell = 0
         for label, known in zip(labels, self.keys, strict=True):
             cell = cell * len(known) + known.index(str(label))
@@ -168,10 +169,10 @@ class LookedUp(PublishedFields):
     """The public lookup of a dimension.
 
     Attributes:
-        column: the table's column that holds its keys.
-        lookup: its name in the account.
-        value: the title of its values, which the dimension has for a name.
-        sha256: hash of its content, by which the ledger knows it.
+        column: the column of the table that contains the lookup's keys.
+        lookup: the lookup's name in the account.
+        value: the title of the lookup's values, which is the name of the dimension.
+        sha256: hash of the lookup's content, as the ledger has registered it.
     """
 
     column: str
@@ -182,15 +183,15 @@ class LookedUp(PublishedFields):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AggregateTable(CellsOfTable, Result):
-    """A released table of aggregates, with tables by fewer dimensions that agree with it.
+    """A released table of aggregates, with marginal tables by fewer dimensions that are consistent with it.
 
     Attributes:
-        marginals: the tables of ``AggregatesSettings.marginals``, in this order.
+        marginals: the tables of ``AggregatesSettings.marginals``, in the same order.
         released_above: the noisy number of rows above which a key was released, where keys were discovered; public.
-            Intervals then hold for the keys that were released, whatever their number of rows, and a ``weak`` cell's
-            mean is anywhere within the bounds. None, and not published, where groups are public.
-        min_units: the fewest units with which a key could be released; likewise.
-        lookups: the lookups of its dimensions; not published where it has none.
+            Intervals then hold for the keys that were released, whatever their number of rows, and the interval of a
+            ``weak`` cell's mean is the whole range of its bounds. None, and not published, where groups are public.
+        min_units: the fewest units with which a key could be released; None, and not published, in the same case.
+        lookups: the lookups of its dimensions; not published if there are none.
     """
 
     ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon neighbours guarantee status count * marginals"
@@ -203,7 +204,7 @@ class AggregateTable(CellsOfTable, Result):
     lookups: tuple[LookedUp, ...] = ()
 
     def published(self) -> dict[str, Any]:
-        """The published fields, without those of discovered keys and of lookups where there are none."""
+        """The published fields; those of discovered keys, and of lookups, are absent where there are none."""
         absent: dict[str, Any] = {"released_above": None, "min_units": None, "lookups": ()}
         fields = super().published()
         return {name: value for name, value in fields.items() if name not in absent or value != absent[name]}

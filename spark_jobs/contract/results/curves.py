@@ -36,16 +36,16 @@ class RocCurve(Result):
     The length of all arrays is the number of thresholds plus one, which the request fixes.
 
     Attributes:
-        auc: area under the curve, by trapezoids; in a release that measured the area more than once, the mean of all.
+        auc: area under the curve, by trapezoids; if a release measured the area more than once, the pooled estimate.
         positives, negatives: noisy class sizes.
         thresholds: a row is predicted positive if its score is at least this; scores are rounded down to the grid.
         fpr: false positive rates; from 0 to 1, never falling.
         tpr: true positive rates, with pointwise and simultaneous bands at ``fpr``; from 0 to 1, never falling.
-        at_ends: noisy share of the rows whose scores are at 0 or 1, or beyond, so that their order is hidden; None if
-            the counts do not show it.
-        status: ``ok``; ``coarse`` if the order of those rows could move the area by more than half of its interval,
-            which is then widened by as much; ``undefined`` if a noisy class size is below 1 or below three standard
-            deviations of its noise; then the rates are NaN, and the area, its intervals and the share are None.
+        at_ends: noisy share of the rows whose scores are at 0 or 1, or clipped to them, so that their order is lost;
+            None if the counts do not show it.
+        status: ``ok``; ``coarse`` if the order of the rows of ``at_ends`` could move the area by more than half of its
+            interval, which is then widened by as much; ``undefined`` if a noisy class size is below 1 or below three
+            standard deviations of its noise: the rates are then NaN, and the area, its intervals and the share None.
     """
 
     ORDER: ClassVar[str] = f"{Result.ORDER} at_ends"
@@ -79,7 +79,7 @@ class RocCurve(Result):
         return self.auc
 
     def with_area(self, area: Number) -> Self:
-        """The same points with this area, which other measurements of the release are in too."""
+        """The same points with this area, which other measurements of the same release may have improved."""
         return replace(self, auc=area)
 
     def published(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class BinormalCurve(Result):
     how far the exact curve is from a binormal one.
 
     Attributes:
-        separation: ``a``, the distance of the class means in standard deviations.
+        separation: the distance between the class means, in standard deviations.
         auc: the released area.
         positives, negatives: noisy class sizes.
         delta: cost of the release, beside ``epsilon``.
@@ -128,25 +128,25 @@ class BinormalCurve(Result):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RocComparison(Result):
-    """The ROC curves of two models, with as many points each, and the difference of their areas.
+    """The ROC curves of two models, with the same number of points, and the difference of their areas.
 
     Attributes:
-        names: of the models; the request's own is the first.
+        names: names of the models; the request's own is the first.
         rows: ``same`` if both models scored the same rows; ``independent`` if the second curve is an earlier release's,
-            whose rows are taken as another sample.
-        first_is_shared: of two models on the same rows: whether the first curve is read from the noisy release that
+            whose rows are treated as an independent sample.
+        first_is_shared: for two models on the same rows: whether the first curve is read from the noisy release that
             other diagnostics share; it then counts rows without a score of the second model, too.
         auc_difference: area of the first curve less that of the second.
         auc_p_value: p-value of the hypothesis that the areas are equal *in the population*.
-        p_value_floor: the smallest that the simulation can give; 0 for independent rows, whose test needs none.
+        p_value_floor: the smallest p-value that the simulation can give; 0 for independent rows, which need none.
         largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR of the released curves.
-        positives, negatives: noisy class sizes: of the rows that have both scores, or of the first model's rows if
-            those of the second are others.
+        positives, negatives: noisy class sizes: of the rows with both scores, or for ``independent`` rows those of the
+            first model.
         first, second: the curves; each ``epsilon`` is that curve's own, each interval and band as in ``RocCurve``.
         released_by: release key of the second curve if it is an earlier release's, else None.
         status: ``ok``, or ``undefined`` if one of the curves is, or a class is hidden by the noise; then differences,
             intervals and p-value are None.
-        epsilon: cost of all that it is computed from, with that of a shared release.
+        epsilon: cost of all measurements from which the comparison is computed, that of a shared release included.
     """
 
     ORDER: ClassVar[str] = (
@@ -176,7 +176,7 @@ class RocComparison(Result):
     )
 
     def with_class_sizes(self, *, negatives: float, positives: float) -> Self:
-        """The comparison with these sizes of the first curve's rows; rows with both scores keep sizes of their own."""
+        """The comparison with these class sizes of the first curve; sizes of the rows with both scores are kept."""
         first = replace(self.first, negatives=negatives, positives=positives)
         if self.rows == SAME:
             return replace(self, first=first)
@@ -184,7 +184,7 @@ class RocComparison(Result):
 
     @property
     def area(self) -> Number | None:
-        """The first curve's area, if another diagnostic states it, too."""
+        """The first curve's area, if other diagnostics report it too, as ``first_is_shared``; else None."""
         return self.first.auc if self.first_is_shared else None
 
     def with_area(self, area: Number) -> Self:
@@ -199,8 +199,8 @@ class RankingFigures(Result):
     Attributes:
         gini: Gini coefficient (accuracy ratio), ``2 AUC - 1``.
         ks: Kolmogorov-Smirnov distance: the largest TPR - FPR.
-        threshold: the edge of the counted cells at which the expected cost is lowest; above 1 if it is lowest without
-            any row that is predicted positive.
+        threshold: the edge of the counted cells at which the expected cost is lowest; above 1 if the cost is lowest
+            when no row is predicted positive.
         cost: the expected cost of a row at this threshold.
         false_positive_cost, false_negative_cost: costs of the two errors; from the request.
         positives, negatives: noisy class sizes.
@@ -240,7 +240,7 @@ class RankingFigures(Result):
         return self.gini.mapped(lambda gini: None if gini is None else (1 + gini) / 2)
 
     def with_area(self, area: Number) -> Self:
-        """The result with the Gini coefficient of this area."""
+        """The result with the Gini coefficient that this area under the ROC curve implies."""
         return replace(self, gini=gini_of(area))
 
 

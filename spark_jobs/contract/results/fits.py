@@ -45,15 +45,15 @@ class PrivateFit(Result):
 
     Attributes:
         terms: ``intercept``, features, and ``column = level`` for each level except the reference.
-        ridge: ridge that shrinks the slopes towards 0, in units of the sums that they solve; 0 if the noise is small.
+        ridge: ridge penalty that shrinks the slopes towards 0, in units of the sums; 0 if the noise is small.
         rows: noisy number of rows, at least 0.
         model: the model as the ``model`` of a request; it clips values to the bounds of the fit.
         method: ``k_norm``, ``laplace`` or ``gaussian`` noise.
         delta: cost of the release, beside ``epsilon``.
         coefficients: change of the linear predictor per unit of each column; for a linear model in units of the
-            outcome, for a logistic one in log-odds. Intervals are for the same rows and ridge without noise; the
-            sampling error of those for the population is that of a model that is right.
-        spans: range of each term by its public bounds; 1 for the intercept and for a level.
+            outcome, for a logistic one in log-odds. Intervals are for the same rows and ridge without noise; those for
+            the population assume that the model is correctly specified.
+        spans: width of each term's public bounds; 1 for the intercept and for a level.
         status: ``ok``; ``shrunk`` if there is a ridge, or if the noise let a logistic fit end before the maximum of the
             likelihood; ``undefined`` if the noisy number of rows is too small for its noise; then coefficients,
             intervals and figures are NaN, and there is no model.
@@ -84,7 +84,7 @@ class PrivateFit(Result):
 
     @property
     def kind(self) -> str:
-        """``linear`` or ``logistic``."""
+        """The kind of the model: ``linear`` or ``logistic``."""
         return self.KIND
 
     @property
@@ -98,8 +98,8 @@ class PrivateLinearFit(PrivateFit):
     """A privately fitted linear model.
 
     Attributes:
-        residual_stddev: in units of the outcome; None if the noise hides it, as R squared.
-        r_squared: the share of the outcome's variance that the model explains.
+        residual_stddev: standard deviation of the residuals, in units of the outcome; None if the noise hides it.
+        r_squared: the share of the outcome's variance that the model explains; None if the noise hides it.
     """
 
     KIND: ClassVar[str] = "linear"

@@ -31,21 +31,21 @@ OF_GROUPS: Mapping[str, type[Result]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class GroupComparison(PublishedFields):
-    """One figure of all groups, and a test of whether the listed groups' populations have the same.
+    """A figure of all groups, and a test of whether it is equal in the populations of the listed groups.
 
     Attributes:
         figure: ``positive_rate``, ``auc``, ``mean_residual`` (share of positives less mean score); and, at a threshold,
             ``predicted_positive_rate``, ``recall``, ``false_positive_rate``, ``precision``.
         threshold: the threshold; None for a figure without one.
-        values: of every group, in the order of ``ByGroup.keys``; None where the noise leaves it undefined. Intervals
-            are for the population of each group: noise and sampling.
-        overall: of all rows, those of ``other`` too, with an interval for the population of all rows; None for ``auc``,
-            and where the noise leaves it undefined.
+        values: the figure of every group, in the order of ``ByGroup.keys``; None where the noise leaves it undefined.
+            Intervals are for the population of each group: noise and sampling.
+        overall: the figure of all rows, those of ``other`` too, with an interval for the population of all rows; None
+            for ``auc``, and where the noise leaves it undefined.
         highest, lowest: the two listed groups that differ most, in standard errors of their difference.
-        difference: what ``highest`` has more than ``lowest``. The interval is for the populations, and simultaneous for
-            all pairs of listed groups.
+        difference: the figure of ``highest`` less that of ``lowest``. The interval is for the populations, and
+            simultaneous for all pairs of listed groups.
         p_value: how often so large a difference, in standard errors, occurs among groups that are equal.
-        adjusted_p_value: the same, adjusted for the number of figures that are compared (Holm 1979).
+        adjusted_p_value: ``p_value`` adjusted for the number of figures that are compared (Holm 1979).
     """
 
     figure: str
@@ -65,7 +65,7 @@ class GroupComparison(PublishedFields):
     )
 
     def moved_to(self, share: float) -> Self:
-        """The comparison with this figure of all rows; its interval is moved along and stays as wide."""
+        """The comparison with ``share`` as the figure of all rows; its interval is shifted by the same amount."""
         overall = self.overall
         if overall.value is None or overall.interval is None:
             return self
@@ -91,10 +91,10 @@ class ByGroup(Result):
 
     Attributes:
         keys: the groups as texts: those of the request, and ``other`` for all rows that are in none of them.
-        status: of each group, ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard
-            deviations of its noise.
+        status: the status of each group: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three
+            standard deviations of its noise.
         positives, negatives: noisy class sizes of each group.
-        results: of each group, the result of every requested kind.
+        results: for each group, the result of every requested kind.
         comparisons: the figures by which groups are compared.
         p_value_floor: the smallest p-value that the simulation can give.
         confidence: nominal level of the intervals of ``comparisons``.
@@ -119,7 +119,7 @@ class ByGroup(Result):
     )
 
     def with_class_sizes(self, *, negatives: float, positives: float) -> Self:
-        """With the share of positives of all rows by these class sizes, which other measurements have made nearer."""
+        """The result with all rows' share of positives from these sizes, which other measurements improved."""
         rows = negatives + positives
         if rows <= 0:
             return self

@@ -38,12 +38,12 @@ _OF_LINES = tuple(f"{name}_{end}" for name in _LINES for end in ("lower", "upper
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearFit(Result):
-    """A released line through the points of each group, in the user's units; G groups, K places.
+    """A released line through the points of each of G groups, in the user's units, evaluated at K places.
 
     Intervals cover what the same method would give on the same rows without noise: they account for the privacy noise,
-    not for the sampling of the rows. Those of noisy moments hold on average over groups if there are 16 groups or more
-    (``robust_intervals``), and for each group otherwise. They are NaN in groups whose method has noise that depends on
-    the data, because intervals would then cost budget.
+    not for the sampling of the rows. For methods of noisy moments, the level holds on average over groups if there are
+    16 groups or more (``robust_intervals``), and for each group otherwise. Intervals are NaN in groups whose method has
+    noise that depends on the data, because they would then cost budget.
 
     Attributes:
         method: the requested method.
@@ -57,12 +57,12 @@ class LinearFit(Result):
         methods: the method of each group.
         rows: number of rows of each group: public with ``public_sizes``, otherwise noisy and at least 0; NaN if the
             method does not count rows (gradient descent); shape (G,).
-        total_rows: sum of the noisy sizes before they are clipped at 0, which may be negative; clipped sizes of many
-            empty groups would add up to far too many. NaN if any size is NaN.
+        total_rows: sum of the noisy sizes before they are clipped at 0, and so possibly negative; the sum of clipped
+            sizes would be far too large if many groups are empty. NaN if any size is NaN.
         predictions: values of the line at these places, clipped to the bounds of y; shape (G, K).
         slope, intercept: slope of the line, and its value at x = 0; shape (G,).
         status: status of each group: ``ok``, or ``undefined`` if the released spread of x is not above 0. Slope and
-            intercept, with their intervals, are then NaN, and predictions are those of a level line at the released
+            intercept, with their intervals, are then NaN, and predictions are those of a flat line at the released
             mean of y, or, for noisy moments, of the line that is expected given its noise and the other groups.
     """
 
@@ -106,7 +106,7 @@ class LinearFit(Result):
         return len(self.status)
 
     def to_columns(self) -> dict[str, Any]:
-        """The fields of ``to_dict``, with arrays of groups as ``ListedArray``: 10^5 lists would take 60 MiB."""
+        """The fields of ``to_dict``, with arrays of groups as ``ListedArray``: lists of 10^5 groups take 60 MiB."""
         public = ("at", "x")
         return {
             name: ListedArray(value) if hasattr(value, "tolist") and name not in public else as_json(value)
@@ -116,7 +116,7 @@ class LinearFit(Result):
 
 @dataclass(frozen=True, eq=False)
 class ListedArray(Sequence[Any]):
-    """An array, read as ``as_json`` without making the whole list, and equal to it; its slices are lists."""
+    """A sequence of an array's values as ``as_json`` lists them, without the whole list in memory."""
 
     array: FloatArray
 
@@ -137,9 +137,9 @@ class ResidualPlot(Result):
 
     The box has ``m x m`` equal cells; m and the box are computed from noisy numbers. A residual is the outcome minus
     the fitted value. Each interval is for the figure of the same rows without noise: it accounts for the noise and for
-    the cells, in which residuals may lie anywhere, not for the sampling of the rows. P-values account for noise and
-    sampling. Means and effect sizes take residuals at the middles of the cells of ``ResidualCounts``, which are finer
-    than those of the box; spreads and quantiles know the cells of the box alone.
+    the width of cells, but not for the sampling of the rows. P-values account for noise and sampling. Means and effect
+    sizes place residuals at the midpoints of the cells of ``ResidualCounts``, which are finer than those of the box;
+    spreads and quantiles use only the cells of the box.
 
     Attributes:
         fitted_edges: edges of the cells along fitted values; shape (m + 1,).
@@ -150,8 +150,8 @@ class ResidualPlot(Result):
         counts: number of rows in each cell, whole and at least 0; shape (m, m), fitted values first.
         counts_left, counts_right: rows with a fitted value beyond either end of the box, by the cell of their residual;
             shape (m,).
-        counts_below, counts_above: rows with a residual beyond either end, by the cell of their fitted value, the first
-            and the last of them beyond the box; shape (m + 2,).
+        counts_below, counts_above: rows with a residual beyond either end, by the cell of their fitted value; the first
+            and the last entry have those whose fitted value lies beyond the box, too; shape (m + 2,).
         points_fitted, points_residual: a synthetic scatter of the released counts, shape (k,). Each point is uniform
             within its cell; points beyond the box lie in one more cell on its sides. There is one point per row, up to
             a public limit, beyond which the counts are scaled down in proportion.
@@ -159,23 +159,23 @@ class ResidualPlot(Result):
         trend_fitted: middle of each column of the box; shape (m,), like column_rows, trend and spread. Neighbouring
             columns with too few rows for the noise are pooled and share their values.
         column_rows: noisy number of rows of the pool that the column belongs to.
-        trend: mean residual; residuals beyond the box count at its edge.
+        trend: mean residual; a residual beyond the box counts as the box's edge.
         spread: half the distance between the 16% and 84% quantiles of the residuals, which is the standard deviation if
             they are normally distributed.
         qq_theoretical: quantiles of the standard normal distribution, fixed; shape (q,).
         qq_residual: quantiles of the residuals at the same levels; shape (q,).
         qq_line: quantiles of the normal distribution with the same quartiles; shape (q,).
         shift, slope, bow, spread_ratio: effect sizes (``residual_plot.effects``): the mean residual; its change per
-            unit of the fitted value; how far it lies higher at both ends than halfway, by a parabola; the spread of the
-            fifth of the rows with the largest fitted values, divided by that of the fifth with the smallest. None if
-            the noise leaves too few columns. Residuals beyond the box count at its edge. Their intervals account for
-            the sampling of the rows as well.
+            unit of the fitted value; how much higher a fitted parabola lies at both ends than halfway; the spread of
+            the fifth of the rows with the largest fitted values, divided by that of the fifth with the smallest. None
+            if the noise leaves too few columns. A residual beyond the box counts as the box's edge. Their intervals
+            account for the sampling of the rows as well.
         line_p_value: p-value of the test for a slope of the mean residual along the fitted values.
         curvature_p_value: p-value of the test for curvature of the mean residual.
         variance_p_value: p-value of the test for a spread that grows or shrinks with the fitted value.
         shift_p_value: p-value of the test for a mean of all residuals other than 0.
         p_value: p-value of all four tests together, based on the most extreme of them.
-        p_value_floor: the smallest p-value that the simulation can show.
+        p_value_floor: the smallest p-value that the simulation can give.
         verdict: the findings in words.
         findings: the tests that reject: any of ``line``, ``curvature``, ``variance``, ``shift``.
         error_rate: bound on the probability that any of the four tests rejects a correct model.

@@ -20,9 +20,9 @@ these pools, may lie below the released figure."""
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledBins(Result):
-    """What released binned residuals and calibrations share: bins of the score, and their pools.
+    """The fields that released binned residuals and calibrations share: bins of the score, and their pools.
 
-    The length of all arrays is the number of bins, which the request fixes. Neighbouring bins with too few rows for the
+    The length of all arrays is the number of bins, which the request fixes. Adjacent bins with too few rows for the
     noise form one pool and share all values but their edges.
 
     Attributes:
@@ -31,8 +31,8 @@ class PooledBins(Result):
         lower, upper: edges of each bin, as scores.
         pool: index of the pool of each bin; 0, 0, 1, ...
         predicted: mean score of the pool: the share of positives that the model predicts.
-        zone_lower, zone_upper: range of the released figure of a calibrated model, at the level ``confidence``: the
-            sampling of labels and the noise together.
+        zone_lower, zone_upper: range in which the released figure of a calibrated model lies with probability
+            ``confidence``, over the sampling of labels and the noise.
         rows: noisy number of rows of the pool.
         status: ``ok``, or ``undefined`` if the noisy number of rows is below three standard deviations of its noise;
             then all values except edges, pools, rows and sizes are NaN or None.
@@ -73,12 +73,12 @@ class BinnedResiduals(PooledBins):
     Attributes:
         mean_distance: mean absolute residual of the pools, weighted by rows, with a correction for the noise: the
             expected calibration error in these pools. Its interval for the population may lie below it.
-        mean_distance_calibrated: upper limit, at this level, of the released distance of a calibrated model, which is
-            above 0 on finitely many rows.
-        p_value: p-value of the test of fit, which combines the following two; the probability, by simulation of labels
-            and noise, that the release of a calibrated model is at least as extreme.
+        mean_distance_calibrated: upper limit, at the level ``confidence``, of the released distance of a calibrated
+            model, which is above 0 because rows are finite in number.
+        p_value: p-value of the test of fit, which combines the tests of ``trend_p_value`` and ``scatter_p_value``: the
+            probability, by simulation of labels and noise, that the release of a calibrated model is as extreme.
         trend_p_value: p-value for a shift, slope or curve of the log-odds.
-        scatter_p_value: p-value for single pools that are too far from 0.
+        scatter_p_value: p-value for single pools whose mean residual is too far from 0.
         residual: mean of label minus score in the pool.
     """
 
@@ -100,14 +100,14 @@ class Calibration(PooledBins):
 
     Attributes:
         statistic: estimate of the Hosmer-Lemeshow statistic of the exact counts in these pools, less the mean
-            contribution of the noise; None if the noise hides that each pool expects a row of either class.
+            contribution of the noise; None if the noise hides whether each pool expects a row of either class.
         degrees: number of pools: the degrees of freedom for a model that was fitted on other rows.
         p_value: probability that the release of a calibrated model deviates at least as much, by simulation of labels
             and noise. A comparison of ``statistic`` with a chi-squared distribution would ignore the noise.
         ece: expected calibration error: the mean distance of ``observed`` from ``predicted``, weighted by rows, with a
             correction for the noise. Its interval for the population may lie below it.
-        ece_calibrated: upper limit, at this level, of the released error of a calibrated model, which is above 0 on
-            finitely many rows.
+        ece_calibrated: upper limit, at the level ``confidence``, of the released error of a calibrated model, which is
+            above 0 because rows are finite in number.
         observed: share of positives of the pool.
     """
 

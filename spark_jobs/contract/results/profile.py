@@ -1,4 +1,4 @@
-"""A released profile of a table: what each of its columns holds, and tables of two of them."""
+"""A released profile of a table: what each of its columns holds, and joint counts of pairs of columns."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ class ColumnProfile(PublishedFields):
 
     Attributes:
         column: the column.
-        form: ``values`` that are listed, ``numbers``, or ``periods``.
-        status: ``ok``, or ``weak`` if the noise may be all of its rows: it then has counts and intervals alone.
+        form: ``values`` if they are listed, ``numbers``, or ``periods``.
+        status: ``ok``, or ``weak`` if noise alone could explain the number of rows: only counts and intervals are then
+            given.
         cells: labels of its values, bins or periods.
         count: noisy number of rows of each cell, unbiased: it may be below 0.
         shares: share of all rows in each cell.
         missing: share of all rows without a value: null or NaN.
-        unparsed: share of all rows with a text that is no value of the column's type.
+        unparsed: share of all rows with a text that cannot be read as the column's type.
         outside: share of all rows with a value that is not listed, or beyond the bounds.
-        mean: of numbers, those beyond the bounds as the bounds; None for others.
-        levels: of the quantiles; none for others than numbers.
-        quantiles: the middle of the cell in which the share of rows at or below reaches the level; intervals end at the
-            ends of cells.
+        mean: mean of numbers, where a number beyond a bound counts as the bound; None for other forms.
+        levels: levels of the quantiles; empty for other forms than numbers.
+        quantiles: for each level, the midpoint of the cell in which the distribution function reaches it; intervals end
+            at the ends of cells.
     """
 
     RULES: ClassVar[tuple[ResultCheck, ...]] = (among("status", values=(OK, WEAK)),)
@@ -66,13 +67,13 @@ class ColumnProfile(PublishedFields):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairProfile(PublishedFields):
-    """The rows of two columns' values together, the second running fastest; ``none`` has those in no cell of one.
+    """Joint counts of two columns; rows in no cell of a column are counted under its label ``none``.
 
     Attributes:
         columns: both columns.
-        keys: labels of the cells of each.
-        ok_from: the noisy number of rows below which the noise may be all that is there; public.
-        count: noisy number of rows, unbiased.
+        keys: labels of the cells of each column.
+        ok_from: the noisy number of rows below which noise alone could explain a count; public.
+        count: noisy number of rows of each pair of cells, unbiased, with the second column running fastest.
     """
 
     columns: tuple[str, str]
@@ -83,13 +84,13 @@ class PairProfile(PublishedFields):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Profile(Result):
-    """A released profile.
+    """A released profile of a table.
 
     Attributes:
-        status: of each column.
-        rows: noisy number of all rows, from all columns together.
-        columns: what each holds.
-        pairs: the tables of two columns.
+        status: status of each column.
+        rows: noisy number of all rows, estimated from the counts of all columns together.
+        columns: the profile of each column.
+        pairs: the joint counts of each requested pair of columns.
     """
 
     ORDER: ClassVar[str] = "rows * confidence epsilon neighbours guarantee status columns pairs"

@@ -21,15 +21,15 @@ class ScoreFigure(OfOneFigure, Result):
     """One released number in [0, 1].
 
     Attributes:
-        figure: the number; it has intervals unless the noisy sizes that these need were not paid for.
+        figure: the number; it has intervals only if the noisy class sizes that they need were paid for.
         positives, negatives: noisy class sizes; None if they were not paid for.
         method: method of the release; never ``auto``.
         delta: cost of the release, beside ``epsilon``.
-        at_ends: of an AUC, the noisy share of the rows whose scores are at 0 or 1, or beyond, so that their order is
-            hidden; None if it is not known.
-        status: ``ok``; ``coarse`` if the order of those rows could move an AUC by more than half of its interval, which
-            is then widened by as much; ``undefined`` if a noisy class size is below 1 or below three standard
-            deviations of its noise; ``unchecked`` if the sizes were not paid for.
+        at_ends: for an AUC, the noisy share of the rows whose scores are at 0 or 1, or clipped to them, so that their
+            order is lost; None if it is not known.
+        status: ``ok``; ``coarse`` if the order of the rows of ``at_ends`` could move an AUC by more than half of its
+            interval, which is then widened by as much; ``undefined`` if a noisy class size is below 1 or below three
+            standard deviations of its noise; ``unchecked`` if the sizes were not paid for.
     """
 
     ORDER: ClassVar[str] = "status * confidence positives negatives method epsilon delta neighbours guarantee at_ends"
@@ -52,7 +52,7 @@ class ScoreFigure(OfOneFigure, Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Auc(ScoreFigure):
-    """A released area under the ROC curve; the exact one is 1/2 if a class is empty."""
+    """A released area under the ROC curve; the exact area is defined as 1/2 if a class is empty."""
 
     @property
     def area(self) -> Number:
@@ -60,13 +60,13 @@ class Auc(ScoreFigure):
         return self.figure
 
     def with_area(self, area: Number) -> Self:
-        """The result with this area."""
+        """The result with this area in place of its own."""
         return replace(self, figure=area)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AveragePrecision(ScoreFigure):
-    """A released average precision; the exact one is 0 if there are no positives."""
+    """A released average precision; the exact one is defined as 0 if there are no positives."""
 
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
@@ -82,8 +82,8 @@ class ConfusionMatrix(Result):
 
     Attributes:
         positives, negatives: noisy class sizes.
-        thresholds: the thresholds in force: those of the request, rounded down to the start of their cell of the
-            score grid. A row is predicted positive if its score is at least the threshold in force.
+        thresholds: the thresholds that were used: those of the request, each rounded down to the start of its cell of
+            the score grid. A row is predicted positive if its score is at least this threshold.
         requested: the thresholds of the request.
         true_positives, false_positives, false_negatives, true_negatives: noisy counts at each threshold, at least 0.
         accuracy, precision, recall, specificity, f1: rates at each threshold; NaN if the denominator is below 1 or
@@ -125,7 +125,7 @@ class ConfusionMatrix(Result):
     )
 
     def with_class_sizes(self, *, negatives: float, positives: float) -> Self:
-        """The matrices with these sizes, which the counts add up to; their parts of a class remain."""
+        """The matrices with counts scaled to these class sizes; the share of each count in its class stays the same."""
         counts = {}
         for size, inside, outside in zip((positives, negatives), COUNTS[:2], COUNTS[2:], strict=True):
             predicted, other = getattr(self, inside), getattr(self, outside)
@@ -144,13 +144,13 @@ class Recalibration(Result):
             clipped to [clip, 1 - clip].
         slope: slope of the logistic regression of the label on the log-odds of the clipped score: 1 if the model is
             calibrated, below 1 if its scores are too extreme. At most 20 in absolute value.
-        intercept: its intercept: 0 if the model is calibrated. At most 60 in absolute value.
+        intercept: intercept of that regression: 0 if the model is calibrated. At most 60 in absolute value.
         map: ``intercept``, ``slope`` and ``clip``: the recalibrated probability of a score ``s`` is ``1 / (1 +
             exp(-(intercept + slope ln(c / (1 - c)))))`` with ``c`` the clipped score.
-        clip: from the request.
+        clip: the clip of the request.
         positives, negatives: noisy class sizes.
-        score: scores at which the map is given; public.
-        recalibrated: what the map makes of them, with pointwise bands.
+        score: scores at which the map is evaluated; public.
+        recalibrated: the recalibrated probabilities of these scores, with pointwise bands.
         status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
             noise; then all figures are None, and NaN in arrays.
     """

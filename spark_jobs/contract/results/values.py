@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantile(OfOneFigure, PublishedFields):
-    """A quantile with its interval: the least value of the grid that a fraction ``level`` of the rows do not exceed.
+    """A quantile with its interval: the smallest value of the grid that a fraction ``level`` of the rows do not exceed.
 
-    If bounds were found privately, an interval that ends beyond a bound is open there: it ends at the public grid's
-    end, and the quantile may lie anywhere beyond the bound.
+    If bounds were found privately, an interval that reaches beyond a bound is open on that side: its end is that of the
+    public grid, and the quantile may lie anywhere beyond the bound.
     """
 
     level: float
@@ -46,7 +46,7 @@ class Distance(OfOneFigure, PublishedFields):
         at: the value at which they differ most.
         p_value: p-value of the hypothesis that the rows are a sample of the reference, or that the rows of both
             releases are samples of one distribution; it accounts for sampling, noise and smoothing.
-        p_value_floor: the smallest p-value that its simulation can give.
+        p_value_floor: the smallest p-value that the simulation can give.
         confidence: nominal level of the interval.
     """
 
@@ -69,8 +69,8 @@ class EcdfComparison(PublishedFields):
         released_by: release key of the earlier release.
         named: name of the earlier release's values; None for scores.
         status: status of the earlier release, ``ok`` or ``undefined``.
-        cdf: its released fractions at the cells of this release, shape (cells,); not in the manifest.
-        distance: the distance of the two, with a test of the hypothesis that both tables are samples of one
+        cdf: the earlier release's fractions at the cells of this release, shape (cells,); not in the manifest.
+        distance: the distance of the two functions, with a test of the hypothesis that both tables are samples of one
             distribution.
     """
 
@@ -91,8 +91,8 @@ class DistributionFunction(Result):
 
     Arrays have one entry per cell; their length is fixed by the request. Values beyond the bounds count as the nearer
     bound. Bands and intervals are for the same rows without noise; they do not account for the sampling of the rows.
-    The band of a cell holds the fraction up to any value in it: where a cell may hold several values, its lower end is
-    that of the cell before.
+    The band of a cell covers the distribution function at every value in the cell: where a cell may hold several
+    values, its lower end is therefore that of the cell before.
 
     Attributes:
         values: start of each cell, ascending.
@@ -134,18 +134,18 @@ class DistributionFunction(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SingleQuantile(OfOneFigure, Result):
-    """A released quantile: near the least value of the grid that a fraction ``level`` of the rows do not exceed.
+    """A released quantile: estimates the smallest value of the grid that a fraction ``level`` of rows do not exceed.
 
     Attributes:
-        figure: the quantile: the first value of a cell of the grid. Its interval is for the quantile of the same rows:
-            it accounts for the noise and for the grid. It ends where its last cell ends, and at a bound if the noise
-            hides the rows beyond; there is none if it was not paid for.
+        figure: the quantile: the first value of a cell of the grid. Its interval is for the quantile of the same rows,
+            and accounts for the noise and for the grid: it ends at the end of a cell, or at a bound if the noise hides
+            the rows beyond. There is none if it was not paid for.
         level: the requested level.
         rows: noisy number of rows; None without an interval.
         bounds: lower and upper bound of the values.
         named: name of the values; None for scores.
         status: ``ok``; ``undefined`` if the noisy number of rows is below 1 or below three standard deviations of its
-            noise; ``unchecked`` if there is no such number.
+            noise; ``unchecked`` if there is no noisy number of rows.
     """
 
     ORDER: ClassVar[str] = "* status confidence epsilon neighbours guarantee"
@@ -172,17 +172,18 @@ class SingleQuantile(OfOneFigure, Result):
 class CdfPoints(Result):
     """A released distribution function at thresholds, with quantiles.
 
-    Values beyond the bounds count as the nearer bound. Intervals are for the same rows without noise: that of a share
-    for the threshold in force, that of a quantile for the cells in which it may lie.
+    Values beyond the bounds count as the nearer bound. Intervals are for the same rows without noise: those of ``cdf``
+    at ``thresholds``, those of a quantile over the cells in which it may lie.
 
     Attributes:
-        thresholds: the requested thresholds as they are in force on the grid, shape (m,): the ends of their cells.
-        cdf: fraction of the rows up to each, shape (m,); NaN where undefined. On a grid with a step, rows at a
-            threshold in force count; on others, those below it, which all rows at the requested threshold are.
+        thresholds: the requested thresholds moved to the grid, shape (m,): each to the end of its cell.
+        cdf: fraction of the rows up to each of ``thresholds``, shape (m,); NaN where undefined. On a grid with a step,
+            rows at such a threshold count; on others only rows below it count, and these include all rows at the
+            requested threshold.
         quantiles: the requested quantiles.
         rows: noisy number of rows.
-        evaluations: how many numbers of rows were paid for.
-        left: how many of them have not been asked for.
+        evaluations: how many evaluations of the function were paid for.
+        left: how many of these evaluations have not been used.
         bounds: lower and upper bound of the values.
         named: name of the values; None for scores.
         status: ``ok``, or ``undefined`` if the noisy number of rows is below 1 or below three standard deviations of

@@ -1,1 +1,1 @@
-"""SQL as a way to ask for a table of aggregates, and to read the answer from what was released."""
+"""Turns a SQL statement into a request for a table of aggregates, and answers it from the released table."""

@@ -1,16 +1,17 @@
-"""How far the noisy number of all rows of a cell, with and without values of the measures, may be from the true one.
+"""Intervals for the number of all rows of a cell, with and without values of the measures.
 
-All rows are the sum of two released numbers, the rows with a value of every measure and the incomplete ones, whose
-noise is independent (``mechanisms.cell_sums``). In units of the inverse of the cost to one row, incomplete rows have
-Laplace noise of scale 1, and rows, one of D numbers whose noise is drawn together, a coordinate of a point of a cube: a
-radius of the gamma law of shape D + 1 times a number that is uniform in [-1, 1]. Its density ``1 / (2 D) sum over j < D
-of exp(-|x|) |x|^j / j!`` is an even mixture of gamma laws of shapes 1 to D with random signs; with D = 2 it is that of
-halves. The sum of such a gamma variable of shape k and Laplace noise is beyond x in size with probability
+This number is estimated by the sum of two released numbers, the rows with a value of every measure and the incomplete
+rows, whose noise is independent (``mechanisms.cell_sums``). Take 1 / (the cost to one row) as the unit. The noise of
+incomplete rows is then Laplace noise of scale 1. The noise of complete rows is a coordinate of the joint noise of D
+numbers, a random point of a cube: a radius of the gamma law of shape D + 1, times a number that is uniform in [-1, 1].
+Its density ``1 / (2 D) sum over j < D of exp(-|x|) |x|^j / j!`` is an even mixture of gamma laws of shapes 1 to D with
+random signs; with D = 2 it is also the density of the noise of halves. The sum of such a signed gamma variable of shape
+k and Laplace noise exceeds x in absolute value with probability
 
     ``(E_k(x) + 2^-k (E_0(x) + sum over j < k of 2^j E_j(x))) / 2``,
 
-with ``E_j(x) = exp(-x) sum over i <= j of x^i / i!``, by integration. Where squares are summed too, the body of the
-noise is a part of the cube, and its coordinates are more peaked around 0 (``diagnostics.aggregates.copied``), as is
+with ``E_j(x) = exp(-x) sum over i <= j of x^i / i!``, by integration. Where squares are summed too, the joint noise
+lies in a part of the cube, and its coordinates are more peaked around 0 (``diagnostics.aggregates.copied``), as is
 their sum with noise that is symmetric and unimodal (Birnbaum 1948): intervals then hold somewhat more often than
 stated. The lattice of the noise is taken to be fine.
 """
@@ -28,10 +29,10 @@ _HALVINGS = 100
 
 
 def reach_of_rows(result: Mapping[str, Any]) -> float:
-    """Half the width of an interval of all rows of a cell, at the level of the result.
+    """Half the width of the interval for the number of all rows of a cell, at the confidence level of the result.
 
     Args:
-        result: a released table with measures and without marginals, as published.
+        result: a released table with measures and without marginals, in its published form.
     """
     kinds = [figure_kind(one["name"]) for one in result["measures"]]
     terms = {(one["of"], power) for one, kind in zip(result["measures"], kinds, strict=True) for power in NEEDS[kind]}
@@ -42,10 +43,10 @@ def reach_of_rows(result: Mapping[str, Any]) -> float:
 
 
 def reach(numbers: int, chance: float) -> float:
-    """What the noise in all rows exceeds in size with this probability.
+    """The size that the noise in the number of all rows exceeds with this probability, in the module's unit.
 
     Args:
-        numbers: whose noise is drawn together, rows among them.
+        numbers: how many numbers of a cell have joint noise, rows included: D in the module's notation.
         chance: the probability.
     """
     low, high = 0.0, 1.0
@@ -58,7 +59,7 @@ def reach(numbers: int, chance: float) -> float:
 
 
 def beyond(x: float, numbers: int) -> float:
-    """The probability that the noise in all rows exceeds x in size."""
+    """The probability that the noise in the number of all rows exceeds ``x`` in size, in the module's unit."""
     tails, term, total = [], math.exp(-x), 0.0
     for place in range(numbers + 1):
         total += term

@@ -1,4 +1,4 @@
-"""The answer to a statement: computed of released figures alone, in memory, by SQLite."""
+"""Computes the answer to a statement from released figures alone, in memory, by SQLite."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class SqlAnswer:
-    """The rows of an answer.
+    """The answer to a statement, as rows.
 
     Attributes:
-        columns: names; a figure is followed by the ends of its interval, ``NAME_lower`` and ``NAME_upper``.
-        rows: a value for each column: text, a number, or None.
+        columns: names of columns; a figure is followed by the ends of its interval, ``NAME_lower`` and ``NAME_upper``.
+        rows: the rows, each with a value for every column: text, a number, or None.
         confidence: nominal level of the intervals.
     """
 
@@ -35,7 +35,7 @@ class SqlAnswer:
     confidence: float
 
     def to_csv(self) -> str:
-        """The answer as CSV, with a line of names."""
+        """The answer as CSV, with a header line."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -47,7 +47,7 @@ class SqlAnswer:
         return {"columns": list(self.columns), "rows": [list(row) for row in self.rows], "confidence": self.confidence}
 
     def lines(self) -> Iterator[str]:
-        """The answer as aligned text, intervals in brackets after their figures."""
+        """The lines of the answer as aligned text, with intervals in brackets after their figures."""
         shown = [name for name in self.columns if not self._is_end(name)]
         cells = [shown, *([self._cell(name, row) for name in shown] for row in self.rows)]
         widths = [max(len(row[place]) for row in cells) for place in range(len(shown))]
@@ -66,11 +66,11 @@ class SqlAnswer:
 
 
 def answer(statement: SqlStatement, result: Mapping[str, Any]) -> SqlAnswer:
-    """What a statement asks for, of a released table of aggregates.
+    """The answer to a statement, from the released table of aggregates.
 
     Args:
-        statement: whose request was released.
-        result: the table, as published.
+        statement: the statement from which the request was made.
+        result: the table in its published form.
 
     Raises:
         InvalidRequest: the answer cannot be computed (``check_answer``).
@@ -92,7 +92,7 @@ def check_answer(statement: SqlStatement) -> None:
     """Refuse a statement whose answer SQLite cannot compute, before anything is charged.
 
     Raises:
-        InvalidRequest: it cannot.
+        InvalidRequest: SQLite cannot compute the answer.
     """
     _selected(statement, ())
 

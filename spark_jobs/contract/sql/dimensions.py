@@ -1,6 +1,6 @@
-"""What GROUP BY lists: columns, calendar periods, bins of a number, and cases whose results are written out.
+"""The dimensions in GROUP BY: columns, calendar periods, bins of a number, and CASE with results that are literals.
 
-Bins and cases are numbers with public edges, as a request has them; the answer shows their groups as SQL has them.
+Bins and cases become dimensions with public edges in the request; the answer shows the values that SQL gives them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class SqlDimension:
     """An expression of GROUP BY.
 
     Attributes:
-        fields: the dimension, as in a request.
-        width: of bins; None if it has none.
-        numbered: whether SQL's value of a bin is its number, counted from 0, and not its lower edge.
-        results: those of a case, in the order of its bins; None if it is none.
+        fields: the fields of the dimension in a request.
+        width: the width of bins; None if there are no bins.
+        numbered: whether SQL's value of a bin is ``FLOOR(x / width)``, and not the bin's lower edge.
+        results: the results of a CASE, in the order of its bins; None for other expressions.
     """
 
     fields: Mapping[str, Any]
@@ -35,7 +35,7 @@ class SqlDimension:
 
     @property
     def is_text(self) -> bool:
-        """Whether its groups are texts in the answer."""
+        """Whether the answer shows its groups as text."""
         return self.width is None and self.results is None
 
     def value(self, label: str) -> str | int | float | None:
@@ -52,14 +52,14 @@ class SqlDimension:
 
 
 def dimension_of(node: Any, text_of: Callable[[Any], str]) -> SqlDimension:
-    """The dimension that one of sqlglot's nodes is.
+    """The dimension for an expression of GROUP BY.
 
     Args:
-        node: the node.
-        text_of: writes an expression of the allow-list as a request does.
+        node: sqlglot's node of the expression.
+        text_of: turns a node into the text of an expression of the allow-list.
 
     Raises:
-        NotAllowedError: its groups are not public.
+        NotAllowedError: the expression is not of a form whose groups are public.
     """
     if type(node).__name__ in ("TimestampTrunc", "DateTrunc") and node.args.get("unit") is not None:
         return _period(node, text_of)

@@ -1,4 +1,4 @@
-"""JOIN of a public lookup: not a join of rows, but a dimension whose groups are the lookup's values."""
+"""Turns the JOIN of a public lookup into a dimension whose groups are the lookup's values; no rows are joined."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class SqlLookup:
     """A public lookup that a statement joins.
 
     Attributes:
-        name: under which it is registered for the account.
-        column: the account's column that holds keys.
+        name: the name under which it is registered for the account.
+        column: the column of the account's table that contains keys.
         key: the title of the lookup's keys.
     """
 
@@ -32,7 +32,7 @@ class SqlLookup:
         """The dimension by a column of the lookup.
 
         Raises:
-            NotAllowedError: the column is its key.
+            NotAllowedError: the column is the key of the lookup.
         """
         value = str(node.name)
         if value.lower() == self.key.lower():
@@ -48,11 +48,11 @@ def lookups_of(joins: Iterable[Any], account: Set[str]) -> dict[str, SqlLookup]:
     """The lookups that a statement joins, by their names in the statement.
 
     Args:
-        joins: sqlglot's nodes, whose columns of the account's table have no name of a table.
+        joins: sqlglot's nodes of the joins, in which columns of the account's table have no table name.
         account: the names of the account in the statement.
 
     Raises:
-        NotAllowedError: one is not a join of one table on the equality of a column with a column of it.
+        NotAllowedError: a join is not of one lookup, on the equality of a column with a column of the lookup.
     """
     lookups: dict[str, SqlLookup] = {}
     for join in joins:
@@ -88,10 +88,10 @@ def _lookup(join: Any) -> tuple[str, SqlLookup]:
 
 
 def lookup_in(node: Any, lookups: Mapping[str, SqlLookup]) -> SqlLookup | None:
-    """The lookup of which a node is a column.
+    """The lookup whose column a node is; None if the node contains no column of a lookup.
 
     Raises:
-        NotAllowedError: a column of a lookup is within the node, which is more than that.
+        NotAllowedError: the node is a larger expression that contains a column of a lookup.
     """
     if type(node).__name__ == "Column" and node.table in lookups:
         return lookups[node.table]
@@ -100,10 +100,10 @@ def lookup_in(node: Any, lookups: Mapping[str, SqlLookup]) -> SqlLookup | None:
 
 
 def require_no_lookup(node: Any, lookups: Mapping[str, SqlLookup]) -> None:
-    """Reject a node with a column of a lookup, which can be grouped by and nothing else.
+    """Reject an expression that contains a column of a lookup: such a column can only be grouped by.
 
     Raises:
-        NotAllowedError: it has one.
+        NotAllowedError: the expression contains such a column.
     """
     for part in node.walk() if lookups else ():
         if type(part).__name__ == "Column" and part.table in lookups:

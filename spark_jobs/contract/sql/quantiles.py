@@ -21,13 +21,13 @@ _MEDIAN = "p50"
 
 
 def quantile_of(node: Any) -> tuple[str, Any]:
-    """The name of a quantile as a figure, and the node of what it is of.
+    """The figure of a quantile, such as ``p50``, and the node of the expression whose quantile it is.
 
     Args:
-        node: of a kind in ``NODES``.
+        node: sqlglot's node, of a kind in ``NODES``.
 
     Raises:
-        NotAllowedError: the level is no number, or the order is not that of one expression.
+        NotAllowedError: the level is not a number, or WITHIN GROUP does not order by one ascending expression.
     """
     match type(node).__name__:
         case "Median":
@@ -39,10 +39,10 @@ def quantile_of(node: Any) -> tuple[str, Any]:
 
 
 def require_two_arguments(tokens: Iterable[Any]) -> None:
-    """Refuse a quantile with a number of rows for each value, or an accuracy; sqlglot's tree may not have it.
+    """Refuse a quantile with a third argument (frequency or accuracy), which sqlglot's tree may have dropped.
 
     Raises:
-        NotAllowedError: there is one.
+        NotAllowedError: a quantile has a third argument.
     """
     listed = list(tokens)
     for place, (name, bracket) in enumerate(pairwise(listed)):

@@ -1,4 +1,4 @@
-"""What a SELECT list asks for: dimensions, numbers to release, and columns that are computed of what was released."""
+"""Splits a SELECT list into dimensions, figures to release, and columns that are computed from released figures."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class SqlFigure:
     Attributes:
         name: ``rows`` for all rows, ``count`` for those with a value of every measure, or a figure of a measure.
         of: the column or expression of the measure.
-        of_sample: whether a variance is divided by the rows less one, as SQL's are; released ones are divided by the
-            rows.
+        of_sample: whether a variance is to be divided by the rows less one, as SQL's sample variance is; released
+            variances are divided by the rows.
     """
 
     name: str
@@ -66,16 +66,16 @@ class ReleasedColumns:
 
     Args:
         items: sqlglot's nodes of the SELECT list.
-        group: that of GROUP BY; None without one.
-        lookups: those that are joined, by their names in the statement.
+        group: sqlglot's node of GROUP BY; None without one.
+        lookups: the lookups that are joined, by their names in the statement.
 
     Attributes:
-        dimensions: those of GROUP BY.
+        dimensions: the dimensions of GROUP BY.
         figures: the figures of each cell that the columns need.
         names: the names of the columns.
 
     Raises:
-        NotAllowedError: an item cannot be answered.
+        NotAllowedError: an item cannot be computed from dimensions and released figures.
     """
 
     def __init__(self, items: Sequence[Any], group: Any, lookups: Mapping[str, SqlLookup] | None = None) -> None:
@@ -109,7 +109,7 @@ class ReleasedColumns:
         return str(node.name if of_lookup else normal(node)).lower()
 
     def require_grouped(self) -> None:
-        """Reject a join of which no column is grouped by, as rows would be counted that SQL leaves out."""
+        """Reject a joined lookup that no dimension uses: rows that SQL's join leaves out would be counted."""
         used = {one.fields.get("lookup", {}).get("name") for one in self.dimensions}
         for alias, lookup in self._lookups.items():
             if lookup.name not in used:
@@ -128,7 +128,7 @@ class ReleasedColumns:
 
     @property
     def measures(self) -> tuple[Mapping[str, Any], ...]:
-        """The numbers that are summed, as in a request."""
+        """The measures, as in a request."""
         figures: dict[str, list[str]] = {}
         for figure in self._figures:
             if figure.of is not None and (figure.name in _RELEASED or figure_kind(figure.name) == QUANTILE):
@@ -137,10 +137,10 @@ class ReleasedColumns:
         return tuple({"of": of, **fixed.get(of, {}), "figures": _in_order(names)} for of, names in figures.items())
 
     def answer(self, having: Any, order: Any, limit: Any) -> str:
-        """The SELECT of released figures, in the dialect of SQLite.
+        """The SELECT that computes the answer from released figures, in the dialect of SQLite.
 
         Raises:
-            NotAllowedError: a clause has something else than dimensions and released figures.
+            NotAllowedError: a clause refers to anything but dimensions and released figures.
         """
         import sqlglot.expressions as nodes
 
@@ -227,7 +227,7 @@ def _in_order(names: Sequence[str]) -> list[str]:
 
 
 def normal(node: Any) -> str:
-    """The one spelling of a node."""
+    """The canonical text of a node, by which equal expressions are recognised."""
     return str(node.sql(dialect="spark", comments=False))
 
 
@@ -330,11 +330,11 @@ def _text(node: Any) -> str:
 
 
 def text_of(node: Any) -> str:
-    """An expression of the allow-list as a text that is read as the same expression.
+    """The text of an expression of the allow-list, which a request parses to the same expression.
 
     Raises:
-        NotAllowedError: it is not of the allow-list.
-        InvalidRequest: its text is not.
+        NotAllowedError: the node is not such an expression.
+        InvalidRequest: the text of the node is not such an expression.
     """
     expression, text = parse_node(node), normal(node)
     if parse(text) != expression:

@@ -1,10 +1,10 @@
-"""Reads a SQL statement as a table of aggregates to release, and as what is computed of the released figures.
+"""Splits a SQL statement into a table of aggregates to release, and a computation on the released figures.
 
 ``SELECT region, COUNT(*), AVG(spend) FROM customers WHERE age >= 18 GROUP BY region HAVING COUNT(*) > 100`` asks for a
-table by region with counts and the mean of spend, of the rows that the filter keeps. That is a request like any other:
-what reads rows is built from it, by the rules of requests, and no part of the text reaches an engine of rows.
-Everything else of the statement (names, arithmetic, HAVING, ORDER BY, LIMIT) is computed of released figures
-(``answer``), costs nothing, and does not change the request.
+table by region with counts and the mean of spend, of the rows that the filter keeps. This table is a request like any
+other: the program that reads rows is built from the request, and no part of the text reaches the engine. Everything
+else in the statement (names, arithmetic, HAVING, ORDER BY, LIMIT) is computed from released figures (``answer``), costs
+nothing, and does not change the request.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _REMEDIES = {
 
 @dataclass(frozen=True, kw_only=True)
 class SqlStatement:
-    """What a statement asks for.
+    """A parsed statement: a table of aggregates, and a SELECT of its figures.
 
     Attributes:
         account: the account that FROM names.
         snapshot: the version that ``VERSION AS OF`` names, as in a request; None without one.
         where: the filter; None without one.
         by: the dimensions.
-        measures: the numbers that are summed, as in a request.
+        measures: the measures, as in a request.
         figures: the figures of each cell that the answer needs.
         answer: a SELECT of the released figures, in the dialect of SQLite.
     """
@@ -66,7 +66,7 @@ class SqlStatement:
         """The statement in a text.
 
         Raises:
-            InvalidRequest: it is none, or has a part that cannot be answered; the message names the part.
+            InvalidRequest: the text is not a statement, or has a part that cannot be answered, which the message names.
         """
         try:
             return _statement(text)
@@ -83,10 +83,10 @@ class SqlStatement:
         Args:
             epsilon: the full cost.
             delta: the full delta; None for none.
-            partition: partition columns and the values that they are pinned to, where no version is named.
+            partition: partition columns and the values that they are pinned to; only if the statement names no version.
 
         Raises:
-            InvalidRequest: two versions are named.
+            InvalidRequest: both the statement and ``partition`` name a version.
         """
         if partition and self.snapshot:
             raise InvalidRequest("partition", None, "must not be given beside VERSION AS OF", "leave one of them out")

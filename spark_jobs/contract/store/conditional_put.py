@@ -8,9 +8,9 @@ Google     ``ifGenerationMatch=0``   gcs     ``gs://bucket/folder``
 Azure      ``If-None-Match: *``      azure   ``abfss://container@account.dfs.core.windows.net/folder``
 =========  ========================  ======  ==================================================
 
-The file systems of fsspec (s3fs, gcsfs, adlfs) send it for ``pipe_file(..., mode="create")``. By default, they sign in
-with what their machine or its environment gives; Airflow's processes open those of Airflow's connections instead
-(``dp_operators.hooks.stores``).
+The file systems of fsspec (s3fs, gcsfs, adlfs) send this precondition for ``pipe_file(..., mode="create")``. By
+default, they sign in with the credentials of their machine or its environment; Airflow's processes use those of
+Airflow's connections instead (``dp_operators.hooks.stores``).
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ _PUT_ATTEMPTS = 5
 class ConditionalPutStore:
     """An object store whose writes take a precondition, through its file system of fsspec.
 
-    S3 and Google get an object in one request, whatever its size: gcsfs sends the precondition of an upload in parts
-    when it begins, and not with the object. Azure's client commits an upload in parts by one request that carries it.
+    S3 and Google get an object in one request, whatever its size: for an upload in parts, gcsfs would send the
+    precondition when the upload begins, and not with the object. Azure's client commits an upload in parts by one
+    request that carries the precondition.
 
-    A refusal comes back as ``FileExistsError``; that of an S3 which does not name its condition as a plain ``OSError``
-    (``s3fs.errors.translate_boto_error``), which is why the cause is examined as well. 409 ConditionalRequestConflict
-    means that another write was in progress: the request is repeated.
+    A refusal comes back as ``FileExistsError``. An S3 store that does not name the failed condition causes a plain
+    ``OSError`` (``s3fs.errors.translate_boto_error``), which is why the cause is examined as well. 409
+    ConditionalRequestConflict means that another write was in progress: the request is repeated.
     """
 
     def __init__(self, filesystem: Any) -> None:
@@ -74,7 +75,7 @@ class ConditionalPutStore:
             self._filesystem.pipe_file(uri, content)
 
     def read(self, uri: str, *, limit: int | None = None) -> bytes | None:
-        """The object's bytes, of a larger object than ``limit`` one more; None if it does not exist."""
+        """The object's bytes, or ``limit + 1`` bytes of an object that is larger; None if it does not exist."""
         with as_os_error():
             try:
                 # a cached listing would hide what another attempt has just written
@@ -88,7 +89,7 @@ class ConditionalPutStore:
                 return None
 
     def first(self, uri: str) -> str | None:
-        """The first key of a listing, which object stores return in order, relative to the folder."""
+        """The first key below the folder, relative to it; object stores list keys in order."""
         with as_os_error():
             bucket, folder, _ = self._filesystem.split_path(uri)
             prefix = f"{folder.rstrip('/')}/"
@@ -113,7 +114,7 @@ def require_conditional_put(uri: str, what: str) -> None:
     """Reject a URI of a store that is not known to create objects conditionally; no store is contacted.
 
     Raises:
-        InvalidRequest: it is of such a store, or does not name the store's folder in the one way that is understood.
+        InvalidRequest: the store is not known to do so, or the URI does not have the form in the module's table.
     """
     parts = urlsplit(uri)
     extra = EXTRAS.get(parts.scheme)
@@ -131,7 +132,7 @@ def require_conditional_put(uri: str, what: str) -> None:
 
 
 def by_environment(uri: str) -> Any:
-    """The file system of ``uri``, which signs in with what the machine or its environment gives."""
+    """The file system of ``uri``, which signs in with the credentials of the machine or its environment."""
     import fsspec.core
 
     return fsspec.core.url_to_fs(uri)[0]
@@ -141,7 +142,7 @@ _opener: list[Callable[[str], Any]] = [by_environment]
 
 
 def open_by(opener: Callable[[str], Any]) -> None:
-    """Let ``opener`` open the file systems of this process from now on."""
+    """Make this process open file systems by ``opener`` from now on."""
     _opener[0] = opener
 
 
@@ -155,10 +156,10 @@ def conditional_put_store(uri: str, what: str) -> ConditionalPutStore:
 
 
 def opened(uri: str, *, what: str) -> Any:
-    """The file system of ``uri``, whose scheme is one of ``EXTRAS``, signed in as this process signs in.
+    """The file system of ``uri``, whose scheme is one of ``EXTRAS``, by the opener of this process (``open_by``).
 
     Raises:
-        InvalidRequest: it is not installed, has no credentials, or has those of another account.
+        InvalidRequest: the file system is not installed, has no credentials, or has those of another account.
     """
     extra = EXTRAS[urlsplit(uri).scheme]
     # else gcsfs asks for a bucket's type by gRPC, for up to a minute, to append to zonal buckets

@@ -1,8 +1,8 @@
-"""Which files make up a version of a Delta table of this machine, by its log.
+"""Reads from its log which files make up a version of a Delta table on this machine.
 
-The log alone says which files count; nothing else of it is used, and none of its statistics of rows. A version never
-changes, so every look gives the same files. What a table's own settings allow that is not read here, such as deletion
-vectors or columns under other names, is refused by its protocol, which is public, and never by a file or a row.
+The log alone decides which files count; its statistics of rows are not used. A version never changes, so every read
+gives the same files. Tables with features that are not read here, such as deletion vectors or renamed columns, are
+refused by the protocol in their log, which is public, and never by a file or a row.
 Source: the Delta transaction log protocol, https://github.com/delta-io/delta/blob/master/PROTOCOL.md.
 """
 
@@ -42,8 +42,8 @@ class DeltaVersion:
 
     Attributes:
         types: the types of its columns as bindings spell them, by name; nested ones as ``nested``.
-        folder_columns: the columns whose values the log holds, not the files.
-        files: of each of its files, by its path below the table's folder, the values of these columns.
+        folder_columns: the partition columns, whose values are in the log and not in the files.
+        files: for each file, by its path below the table's folder, the values of ``folder_columns``.
     """
 
     types: Mapping[str, str]
@@ -55,8 +55,8 @@ class DeltaVersion:
         """The version ``version`` of the table in ``folder``.
 
         Raises:
-            InvalidRequest: there is no such table or version, a file of it is gone, its log is damaged, or it is
-                written by a protocol that is not read here.
+            InvalidRequest: there is no such table or version, one of its files is gone, its log is damaged, or it uses
+                a protocol that is not read here.
         """
         try:
             state = _replayed(Path(folder), version)
@@ -126,10 +126,10 @@ def _replayed(folder: Path, version: int) -> _State:
 
 
 def read_small(file: Path) -> bytes:
-    """What is in a file of the table's folder that lists others; whoever writes there may put anything in its place.
+    """The content of a file that lists others in the table's folder, whose writers are not trusted.
 
     Raises:
-        OSError: there is none, it is a link or no file, or it has more than ``MAX_MANIFEST`` bytes.
+        OSError: the file does not exist, is a link or not a regular file, or has more than ``MAX_MANIFEST`` bytes.
     """
     content = open_store(str(file.parent)).read(str(file), limit=MAX_MANIFEST)
     if not content or len(content) > MAX_MANIFEST:

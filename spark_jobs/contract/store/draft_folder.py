@@ -16,8 +16,8 @@ class DraftFolder:
     The ``read_`` methods return None if there is no such object.
 
     Attributes:
-        store, layout: where the draft lies.
-        seal: the seal of its charge.
+        store, layout: the store, and the draft's URIs in it.
+        seal: the seal of the draft's charge.
         draw_sha256: hash of the sealed draw.
     """
 
@@ -31,7 +31,7 @@ class DraftFolder:
         return self._create(self.layout.draft_manifest, MANIFEST_NAME, content)
 
     def read_manifest(self) -> bytes | None:
-        """The manifest.
+        """The content of the draft's manifest.
 
         Raises:
             SealBroken: the stored object is not the manifest of this draft.
@@ -44,7 +44,7 @@ class DraftFolder:
         return self._create(self.layout.draft_file(name), f"files/{name}", content)
 
     def read_file(self, name: str) -> bytes | None:
-        """A file.
+        """The content of a file of the draft.
 
         Raises:
             SealBroken: the stored object is not this file of this draft.

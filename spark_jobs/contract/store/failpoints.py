@@ -136,7 +136,7 @@ _PASSED: Counter[str] = Counter()
 
 
 def failpoint(name: Point) -> None:
-    """Die or wait here if ``DP_FAILPOINT`` says so."""
+    """Kill or pause the process here if ``DP_FAILPOINT`` names this point."""
     wanted = os.environ.get(VARIABLE)
     if not wanted:
         return

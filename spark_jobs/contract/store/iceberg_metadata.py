@@ -1,10 +1,10 @@
-"""Which files make up a snapshot of an Iceberg table of this machine, by its metadata.
+"""Reads from its metadata which files make up a snapshot of an Iceberg table on this machine.
 
-A snapshot never changes, so every look gives the same files. Metadata and manifests are read by pyiceberg; none of the
-statistics of rows in them is used. A column is that of its number, under whatever name a file has it. What a table's
-metadata allow that is not read here, such as rows deleted by files of deletes, is refused by the metadata, and never by
-a row. Metadata name files by whole paths, and whoever writes to the store writes them: every path is read only if it
-lies in the table's folder.
+A snapshot never changes, so every read gives the same files. Metadata and manifests are read by pyiceberg; their
+statistics of rows are not used. Columns are identified by their numbers, whatever their names in a file. Tables with
+features that are not read here, such as delete files, are refused by their metadata, and never by a row. Metadata name
+files by absolute paths, and whoever writes to the store can write them: a path is read only if it lies in the table's
+folder.
 Source: the Iceberg table specification, https://iceberg.apache.org/spec/.
 """
 
@@ -41,9 +41,9 @@ class IcebergVersion:
     """A snapshot of an Iceberg table.
 
     Attributes:
-        types: the types of its columns as bindings spell them, by name; those without a spelling as ``nested``.
-        numbers: the number of each column, by name.
-        of_partitions: the numbers of the columns by which its files are parted.
+        types: the types of its columns as bindings spell them, by name; ``nested`` for types without a spelling.
+        numbers: Iceberg's number (field id) of each column, by name.
+        of_partitions: the numbers of the columns by which its files are partitioned.
         files: its files, by their paths below the table's folder.
     """
 
@@ -57,8 +57,8 @@ class IcebergVersion:
         """The snapshot with the number ``snapshot`` of the table in ``folder``.
 
         Raises:
-            InvalidRequest: there is no such table or snapshot, a file of it is gone, its metadata are damaged or say
-                what is not read here, or pyiceberg is not installed.
+            InvalidRequest: there is no such table or snapshot, one of its files is gone, its metadata are damaged or
+                have features that are not read here, or pyiceberg is not installed.
         """
         _require_reader()
         try:
@@ -89,7 +89,7 @@ class IcebergVersion:
         )
 
     def fault_of(self, folder: str, name: str, column: str) -> str | None:
-        """Why a file's column of this name is not the snapshot's; None where it is, or where the file has none of it.
+        """Why reading ``column`` by name from a file is wrong; None if it is right, or the file lacks the column.
 
         Raises:
             InvalidRequest: the file cannot be read.

@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
 
 
 class ApplicationStage(StrEnum):
-    """The public stages of an application: all that its caller's log ever shows of it."""
+    """The public stages of an application; its caller's log shows nothing else of the application."""
 
     STARTING = "starting"
     READING = "reading"

@@ -4,7 +4,7 @@ Two attempts may race, and a worker believed dead may come back, so each object 
 create*: complete or not at all, and never a second time. Stores that cannot promise this are rejected.
 
 What a killed attempt leaves behind matters as much: a half-written draw, or one that lost its race, would be a second
-noisy answer for one charge. So bytes are never where others can read them before they are the complete object.
+noisy answer for one charge. So no bytes can be read by others before they are the complete object under its name.
 """
 
 from __future__ import annotations
@@ -51,15 +51,16 @@ class ObjectStore(Protocol):
 
         Args:
             uri: the object.
-            limit: the size up to which it is read, where whoever wrote it is not trusted. Of a larger object one byte
-                more is returned, so that it is no object of this size; what is no file, or a link, is empty.
+            limit: the largest size that is accepted, where the object's writer is not trusted. Of a larger object,
+                ``limit + 1`` bytes are returned, by which the caller recognises it. A link, or anything else that is
+                not a regular file, reads as empty.
 
         Raises:
             OSError: the store failed.
         """
 
     def remove(self, uri: str) -> None:
-        """Remove an object that can be made again, if it exists; retention alone does so.
+        """Remove an object that can be made again, if it exists; only the retention policy calls this.
 
         Raises:
             OSError: the store failed.
@@ -73,7 +74,7 @@ class ObjectStore(Protocol):
         """
 
     def first(self, uri: str) -> str | None:
-        """The path, relative to the folder, that is first in the order of bytes; None if the folder has no object.
+        """The path, relative to the folder ``uri``, that is first in byte order; None if the folder has no object.
 
         Raises:
             OSError: the store failed.
@@ -81,7 +82,7 @@ class ObjectStore(Protocol):
 
 
 class LocalStore:
-    """Files of a mounted file system: written without a name, then linked to their name.
+    """A store on a mounted file system: files are written without a name, then linked to their name.
 
     Linking fails if the name is taken, also between machines on NFS. If the file system does not support files without
     a name, they are written under a hidden name that only their owner can read.
@@ -110,7 +111,7 @@ class LocalStore:
         return True
 
     def read(self, uri: str, *, limit: int | None = None) -> bytes | None:
-        """The file's bytes; None if it does not exist. A pipe that lies in its place is empty, and not waited for."""
+        """The file's bytes; None if it does not exist. A pipe in its place reads as empty, without waiting."""
         try:
             if limit is None:
                 with open(local_path(uri), "rb", opener=_at_once) as file:
@@ -137,7 +138,7 @@ class LocalStore:
                 yield Path(folder, name).relative_to(root).as_posix()
 
     def first(self, uri: str) -> str | None:
-        """The path of a file below the folder, relative to it, that is first in order."""
+        """The path, relative to the folder, of the first file below it in byte order; None if it has no file."""
         return min(self.names(uri), default=None)
 
 
@@ -174,7 +175,7 @@ def require_store(uri: str, *, what: str = "output") -> None:
     """Reject a URI of a store that is unknown or cannot create objects exclusively; no store is contacted.
 
     Raises:
-        InvalidRequest: it is of such a store.
+        InvalidRequest: the URI is of such a store.
     """
     try:
         parts = urlsplit(uri)
@@ -192,11 +193,11 @@ def require_store(uri: str, *, what: str = "output") -> None:
 def check_store(uri: str, *, what: str = "output") -> ObjectStore:
     """The store of ``uri``, after testing that it can be written and that it rejects a second create.
 
-    A folder of this machine is left as it was. In an object store, one object ``.probe`` stays: nobody need be allowed
-    to delete there, and every later test finds it.
+    A folder of this machine is left as it was. In an object store, one object ``.probe`` stays, so that no permission
+    to delete is needed; every later test uses the same object.
 
     Raises:
-        InvalidRequest: it may not be written, or lets an object be created twice.
+        InvalidRequest: the store may not be written, or lets an object be created twice.
         OSError: the store failed, which says nothing about the request.
     """
     store = open_store(uri, what=what)
@@ -228,7 +229,7 @@ def check_writable(uri: str, *, what: str = "output") -> None:
     object store, which has no such files, is tested as by ``check_store``.
 
     Raises:
-        InvalidRequest: it may not be written.
+        InvalidRequest: the place may not be written.
         OSError: the store failed.
     """
     if not isinstance(open_store(uri, what=what), LocalStore):

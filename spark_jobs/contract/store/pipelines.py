@@ -34,7 +34,7 @@ class SavedPipeline:
 
     Attributes:
         sha256: hash of the names and the contents of its files.
-        stages: for each stage, in order: its folder, relative to the pipeline's, and its metadata.
+        stages: for each stage, in order: its folder, relative to the pipeline's folder, and its metadata.
     """
 
     sha256: str
@@ -49,7 +49,7 @@ class SavedPipeline:
             metadata: the content of each of these files that lies in a folder called ``metadata``, by the same path.
 
         Raises:
-            ValueError: they are not what Spark writes for a ``PipelineModel`` of its own classes.
+            ValueError: the files are not those that Spark writes for a ``PipelineModel`` of its own classes.
         """
         if not all(_FILE.fullmatch(name) for name in hashes):
             raise ValueError("a file that does not belong to a pipeline")

@@ -1,4 +1,4 @@
-"""What an application's run states of its own end: that it read no row of the table, or that another was first."""
+"""Statements of an application's run about its end: that it read no row, or that another run was first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.contract.values import Frozen
 
 
 class NothingRead(Frozen):
-    """States that a run read no row, so that nothing it did can depend on one.
+    """States that a run read no row of the table, so that nothing it did can depend on a row.
 
     Attributes:
         run: the run's number, as the ledger gave it.
@@ -54,7 +54,7 @@ class NothingRead(Frozen):
 
 
 class OvertakenError(Exception):
-    """Another run follows the same stream, and was first to store a step: this run ends."""
+    """Another run that follows the same stream was first to store a step; this run ends."""
 
 
 class FollowedElsewhere(Frozen):

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class SealBroken(Exception):
-    """The object is not what the holder of the secret sealed under this name for this charge."""
+    """An object is not as it was sealed under this name with the secret of this charge."""
 
 
 _AGAIN = (0.05, 0.25)
@@ -50,18 +50,18 @@ _AGAIN = (0.05, 0.25)
 
 
 def open_whole(read: Callable[[], bytes | None], opener: Callable[[bytes], T], *, must: bool = False) -> T | None:
-    """Open an object on whose content a charge depends; one that comes incomplete is read again before it is given up.
+    """Open an object on whose content a charge depends; if it arrives incomplete, it is read again a few times.
 
     Args:
         read: reads the object; None if it does not exist.
         opener: opens its bytes.
-        must: whether the object is known to have been there, so that its absence is read again too.
+        must: whether the object is known to exist, so that it is also read again if it seems to be missing.
 
     Returns:
-        What was opened; None if there is no object.
+        The opened content; None if there is no object.
 
     Raises:
-        SealBroken: it never came as it was sealed.
+        SealBroken: no read returned the object as it was sealed.
         OSError: the store failed.
     """
     for pause in (*_AGAIN, None):
@@ -144,18 +144,18 @@ class Seal:
 
 
 def sha256(content: bytes) -> str:
-    """SHA-256 in hexadecimal; the ledger records that of a sealed draw."""
+    """SHA-256 in hexadecimal, as the ledger records it for a sealed draw."""
     return hashlib.sha256(content).hexdigest()
 
 
 def unpadded(content: bytes) -> bytes:
-    """The content that ``padded`` returned padded."""
+    """The content without the length and the padding that ``padded`` added."""
     length = int.from_bytes(content[:_LENGTH_BYTES], "big")
     return content[_LENGTH_BYTES : _LENGTH_BYTES + length]
 
 
 def padded(content: bytes) -> bytes:
-    """``content`` after its length, padded to a power of two."""
+    """``content`` with its length in front, padded to a size that is a power of two."""
     return b"".join(_padded_pieces(content))
 
 

@@ -16,16 +16,16 @@ MAX_LISTED = 100
 
 
 class ListedAlarm(Frozen):
-    """Consecutive steps at which a condition holds beyond doubt.
+    """An alarm: consecutive steps at which a monitor's condition holds by more than the noise can explain.
 
     Attributes:
-        monitor: the place of the monitor in the request, from 0.
-        condition: it in words.
-        state: the count.
+        monitor: the index of the monitor in the request, from 0.
+        condition: the monitor's condition in words.
+        state: the name of the count for which it holds.
         first: the number of the first step.
-        last: that of the last one.
+        last: the number of the last step.
         since: the instant at which the first step begins; ISO 8601.
-        figure: the noisy sum or change of the last step.
+        figure: the noisy sum or change at the last step.
         in_force: whether the last step is the stream's newest.
     """
 
@@ -44,14 +44,14 @@ class ListedAlarm(Frozen):
 
 
 class StreamAlarms(Frozen):
-    """The alarms of a stream, up to its newest step that was looked at.
+    """The alarms of a stream, up to the newest step that its monitors have evaluated.
 
     Attributes:
-        steps: how many steps were looked at.
+        steps: how many steps the monitors have evaluated.
         watched: how many counts each monitor watches.
-        holds: for each monitor, for how many counts its condition holds now.
-        raised: how many alarms there were so far.
-        newest: the newest of them, at most ``MAX_LISTED``; those in force come first.
+        holds: for each monitor, the number of counts for which its condition holds now.
+        raised: how many alarms were raised so far.
+        newest: the newest alarms, at most ``MAX_LISTED``; those in force come first.
     """
 
     format: Literal[1] = 1
@@ -63,7 +63,7 @@ class StreamAlarms(Frozen):
 
     @property
     def in_force(self) -> int:
-        """How many conditions hold now: pairs of a monitor and a count."""
+        """The number of pairs of a monitor and a count for which the condition holds now."""
         return sum(self.holds)
 
     def begun_from(self, step: int) -> tuple[ListedAlarm, ...]:
@@ -71,7 +71,7 @@ class StreamAlarms(Frozen):
         return tuple(alarm for alarm in self.newest if alarm.first >= step)
 
     def to_json(self) -> bytes:
-        """The object in the store."""
+        """The alarms as the bytes of ``alarms.json``."""
         return (json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n").encode()
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,16 +80,16 @@ class StreamAlarms(Frozen):
 
     @classmethod
     def of(cls, fields: Any) -> Self:
-        """What ``to_dict`` made.
+        """The alarms in a result of ``to_dict``.
 
         Raises:
-            InvalidRequest: it is no such value.
+            InvalidRequest: ``fields`` is not such a result.
         """
         return cls.parse({name: value for name, value in dict(fields).items() if name != "in_force"})
 
     @classmethod
     def read(cls, store: ObjectStore, root: str) -> Self | None:
-        """What is in the folder of a stream; None if it has no monitors, or nothing that can be read.
+        """The alarms in the folder of a stream; None if it has no ``alarms.json``, or none that can be parsed.
 
         Raises:
             OSError: the store failed.

@@ -1,12 +1,13 @@
 """The objects of a stream: each holds some consecutive steps, wholly encrypted, and carries the hash of the one before.
 
-An object holds a *segment*: the steps that one run draws together. It has one name for each first step, and is made by
-exclusive create, so that of several runs that begin at one step, one counts. It has two parts:
+An object holds a *segment*: the steps that one run draws together. Its name depends only on the first of these steps,
+and it is made by exclusive create, so that of several runs that begin at the same step only one counts. A segment has
+two parts:
 
 - the *state* after its last step, encrypted under a key of the deployment that the store and the ledger do not have:
   only the application opens it (AES-256-GCM; the key's name is in the header);
 - the *release* of its steps, sealed with the charge's secret and bound to the state: the committer opens it, and
-  publishes it once the ledger has the object's hash. It never sees the state.
+  publishes it once the ledger has the object's hash. The committer never sees the state.
 
 The state is bound to the stream's key, its charge, its request, the numbers of its steps and the hash of the object
 before, so that no state of another stream, step, fork or request can be opened in its place. The ledger has the hash of
@@ -44,7 +45,7 @@ class StreamLayout:
     """The URIs of one stream's objects.
 
     Attributes:
-        release: the folders of the stream's key and of its charge.
+        release: the layout of the stream's release: the folders of its key and of its charge.
     """
 
     release: ReleaseLayout
@@ -77,7 +78,7 @@ class StreamLayout:
         return f"{self.root}/{name}"
 
     def request(self, request_sha256: str) -> str:
-        """URI of the request of a run; runs may read different snapshots."""
+        """URI of the request of a run, by its hash; runs may read different snapshots."""
         return f"{self.release.draft}/requests/{request_sha256}.json"
 
 
@@ -88,7 +89,7 @@ def segment_file(first: int, suffix: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentPlace:
-    """What a segment is bound to.
+    """The position of a segment in its stream, to which its parts are bound.
 
     Attributes:
         key: the stream's key.
@@ -104,10 +105,10 @@ class SegmentPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSegment:
-    """One encrypted object, parsed but not opened.
+    """The object of a segment, parsed but not decrypted.
 
     Attributes:
-        place: what its header says; true once a part is opened or its hash is that of the ledger.
+        place: the position that its header states; verified only once a part is opened, or the ledger has its hash.
         key_name: the name of the key that encrypts the state.
         state, release: the encrypted parts.
         content: all bytes.
@@ -126,7 +127,7 @@ class StreamSegment:
 
     @property
     def ends(self) -> int:
-        """The number of the step after the last."""
+        """The number of the step after the segment's last one."""
         return self.place.first + self.place.steps
 
     @classmethod
@@ -147,7 +148,7 @@ class StreamSegment:
         """The parts of an object of the stream ``key``.
 
         Raises:
-            SealBroken: it is not such an object.
+            SealBroken: ``content`` is not such an object.
         """
         try:
             if not content.startswith(_MAGIC):
@@ -174,7 +175,8 @@ class StreamSegment:
         """The state after the last step; private.
 
         Raises:
-            InvalidRequest: the key is missing, is another one under the same name, or the object is not of this place.
+            InvalidRequest: the key is missing, or is a different one under the same name; or the object was not made
+                for this stream and these steps.
         """
         nonce, encrypted = self.state[:_NONCE_BYTES], self.state[_NONCE_BYTES:]
         cipher = AESGCM(keys.key(self.key_name))
@@ -192,14 +194,14 @@ class StreamSegment:
         """The release of the steps, as the application wrote it.
 
         Raises:
-            SealBroken: it was not sealed for this charge, these steps and this state.
+            SealBroken: the release was not sealed for this charge, these steps and this state.
         """
         opening = self.content[: len(self.content) - len(self.release)]
         return seal.open(_sealed_name(self.place), self.release, draw_sha256=sha256(opening))
 
 
 def pack_files(facts: Mapping[str, object], files: Mapping[str, bytes]) -> bytes:
-    """The facts of some steps and the files that are published for them, in one text of bytes."""
+    """The facts of some steps and the files that are published for them, joined as one byte string."""
     header = {"facts": dict(facts), "files": [[name, len(content)] for name, content in files.items()]}
     return json.dumps(header, separators=(",", ":"), allow_nan=False).encode() + b"\n" + b"".join(files.values())
 

@@ -36,16 +36,16 @@ class UnlistedStore(OSError):
 
 
 class ListedFiles(Protocol):
-    """The files of a folder."""
+    """The listed files of a folder."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their paths below it, in order."""
+        """The paths of the files below the folder, in order."""
         ...
 
     @property
     def log(self) -> str:
-        """The format of tables whose log lies among them; empty if there is none."""
+        """The table format whose log lies among the files; empty if there is no log."""
         ...
 
 
@@ -57,7 +57,7 @@ class TableFiles:
         folder: the folder's URI.
         names: the paths of the files, in order; hidden ones, which no engine reads, are left out.
         filesystem: the file system of fsspec; None for this machine's.
-        log: the format of tables whose log lies among the files (``log_among``); empty if there is none.
+        log: the table format whose log lies among the files (``log_among``); empty if there is no log.
     """
 
     folder: str
@@ -91,7 +91,7 @@ class TableFiles:
         """A file for reading.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         if self.filesystem is None:
             return Path(self.folder, name).open("rb")
@@ -107,7 +107,7 @@ class TableFiles:
     def first_line(self, name: str) -> bytes | None:
         """The first line of a text file, without its end; None if it cannot be read or does not end within a megabyte.
 
-        A file without a byte, which has no rows and no header, has an empty one; a line without text has its end.
+        An empty file, which has no rows and no header, returns ``b""``; an empty line is returned with its end.
 
         Raises:
             OSError: the store failed.
@@ -121,9 +121,9 @@ class TableFiles:
         return None
 
     def tail(self, name: str) -> bytes | None:
-        """The footer of a Parquet file, between the four bytes before it and its length and name after it.
+        """The footer of a Parquet file, after four bytes of magic number and before its length and the magic number.
 
-        None for a file that has none; a file without a byte, which engines skip, has an empty one.
+        None for a file without a footer; an empty file, which engines skip, returns ``b""``.
 
         Raises:
             OSError: the store failed.
@@ -138,7 +138,7 @@ class TableFiles:
             return footer_bytes(size, last)
 
     def below(self, folders: int) -> dict[str, TableFiles]:
-        """The files of each folder that is ``folders`` deep, by the folder's path."""
+        """The files below each folder at the depth ``folders``, by the folder's path."""
         versions: dict[str, list[str]] = {}
         for name in self.names:
             parts = name.split("/")
@@ -151,11 +151,11 @@ class TableFiles:
 
 
 def require_all_rows(files: ListedFiles, *, field: str, value: object) -> None:
-    """Reject files that are not together the rows of a table.
+    """Reject files if not all of them, together, are the rows of one table.
 
     Raises:
-        InvalidRequest: they lie at two depths, or in folders that name no column, so that an engine would leave some
-            out; or a log beside them says which of them count.
+        InvalidRequest: files lie at two depths, or in folders that name no column, so that an engine would leave some
+            out; or a log beside the files decides which of them count.
     """
     if files.log:
         raise InvalidRequest(
@@ -174,7 +174,12 @@ def require_all_rows(files: ListedFiles, *, field: str, value: object) -> None:
 
 
 def footer_bytes(size: int, last: Callable[[int], bytes]) -> bytes | None:
-    """The footer of a Parquet file of this size, from a function that reads so many last bytes of it."""
+    """The footer of a Parquet file, as ``TableFiles.tail`` returns it.
+
+    Args:
+        size: the size of the file in bytes.
+        last: reads the last bytes of the file, as many as its argument.
+    """
     if size == 0:
         return b""
     end = last(min(size, _LIKELY_FOOTER))
@@ -188,7 +193,7 @@ def footer_bytes(size: int, last: Callable[[int], bytes]) -> bytes | None:
 
 
 def partition_columns(name: str) -> tuple[str, ...]:
-    """The columns in the folders of a file, as in ``day=2026-11-21/part-0.parquet``."""
+    """The columns in the names of a file's folders: ``day`` in ``day=2026-11-21/part-0.parquet``."""
     return tuple(folder.partition("=")[0] for folder in name.split("/")[:-1])
 
 
@@ -198,7 +203,7 @@ _ESCAPED, _TO_ESCAPE = re.compile("%([0-9A-Fa-f]{2})"), re.compile("%(?=[0-9A-Fa
 
 
 def folder_values(name: str) -> tuple[str | None, ...]:
-    """The values in the folders of a file as engines read them: each escape is one character, and none of UTF-8."""
+    """The values in the names of a file's folders as engines read them: ``%XX`` is the character of code XX."""
     values = (folder.partition("=")[2] for folder in name.split("/")[:-1])
     return tuple(
         None if value == NO_VALUE else _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), value) for value in values
@@ -206,7 +211,7 @@ def folder_values(name: str) -> tuple[str | None, ...]:
 
 
 def folder_of(column: str, value: str | None) -> str:
-    """The name of a folder from which ``folder_values`` reads a value; not longer than another such name."""
+    """The shortest name of a folder from which ``folder_values`` reads this value."""
     text = (
         NO_VALUE if value is None else re.sub("%(?=[0-9A-Fa-f]{2})|[/\0]", lambda part: f"%{ord(part[0]):02X}", value)
     )
@@ -214,7 +219,7 @@ def folder_of(column: str, value: str | None) -> str:
 
 
 def log_among(names: Iterable[str]) -> str:
-    """The format of tables whose log is among these files; empty if none is."""
+    """The table format whose log is among these files, such as ``Delta``; empty if there is no log."""
     folders = {folder for name in names for folder in name.split("/")[:-1]}
     return next((form for folder, form in _LOGS.items() if folder in folders), "")
 

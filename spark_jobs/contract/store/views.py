@@ -1,7 +1,7 @@
 """Views: objects that can be made again from others at any time, such as the report of a stream, and are overwritten.
 
-No release relies on a view: its hash is nowhere, and a lost or old one is made again. Readers see the old bytes or the
-new ones, never a part.
+No release relies on a view: its hash is recorded nowhere, and a lost or outdated view is made again. Readers see the
+old bytes or the new ones, never a part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _READABLE = 0o644
 
 
 def overwrite_view(store: ObjectStore, uri: str, content: bytes) -> None:
-    """Write the complete object in place of the one that is there, if any.
+    """Write the complete object, in place of an existing one.
 
     Raises:
         OSError: the store failed.
