@@ -33,7 +33,7 @@ class RatioNoise(NamedTuple):
 
     @classmethod
     def of_copies(cls, total: FloatArray, rows: FloatArray) -> RatioNoise:
-        """From simulated copies of the noise, in sums and in numbers of rows; shape (copies, ...)."""
+        """Computed from simulated copies of the noise in sums and in numbers of rows; both of shape (copies, ...)."""
         about = total - total.mean(axis=0), rows - rows.mean(axis=0)
         return cls(total.var(axis=0), (about[0] * about[1]).mean(axis=0), rows.var(axis=0))
 

@@ -1,4 +1,4 @@
-"""A session of the embedded engine, whose process ends with this one."""
+"""A session of the embedded engine, whose process ends with the process that started it."""
 
 from __future__ import annotations
 

@@ -143,8 +143,8 @@ def as_double(value: Typed) -> Column:
 def balanced(combine: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
     """``parts``, at least one, combined by an associative operator.
 
-    The result is a tree of logarithmic depth: a chain of thousands of operators would overflow the stack, and only for
-    the rows that reach its end.
+    The result is a tree of logarithmic depth. A chain of thousands of operators would overflow the stack, and only for
+    rows whose evaluation reaches its end, so that the failure would depend on data.
     """
     if len(parts) == 1:
         return parts[0]

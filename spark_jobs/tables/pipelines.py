@@ -194,7 +194,7 @@ def check_stages(stages: list[StageDescription], model: SparkMLModel) -> None:
     """Check that all stages of a pipeline are row-wise and total.
 
     Raises:
-        InvalidRequest: a stage is not; the message names the first one and the remedy.
+        InvalidRequest: a stage is not row-wise or not total; the message names the first such stage and the remedy.
     """
     for stage in stages:
         if stage.name not in (*TRANSFORMERS, *PREDICTORS):

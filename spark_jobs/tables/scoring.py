@@ -37,7 +37,7 @@ PIPELINE_SCORE = "__dp_score"
 
 
 class LabelAndScore(NamedTuple):
-    """Two columns of a table.
+    """The label column and the score column of a table.
 
     Attributes:
         label: int, 0 or 1; null where the row is left out.

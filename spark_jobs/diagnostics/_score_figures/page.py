@@ -288,7 +288,7 @@ def share_measure(figures: Sequence[Numbers], of: str) -> Measure:
 
 
 def size_measures(positives: float | None, negatives: float | None, request: ReleaseRequest) -> tuple[Measure, ...]:
-    """The noisy sizes of both classes, without those that were not paid for."""
+    """The noisy sizes of both classes, as far as they were paid for."""
     label = request.needed_label
     sizes = (("Positives", positives, label.positive), ("Negatives", negatives, label.negative_text))
     return tuple(

@@ -160,7 +160,7 @@ def posterior_of_counts(observations: tuple[Observation, ...], *, grid: int) -> 
     """The posterior given noisy counts, by importance sampling; deterministic.
 
     Args:
-        observations: released counts; the first ones are of each class.
+        observations: released counts; the first observation must have counts of each class.
         grid: number of fine cells.
     """
     first = observations[0]

@@ -45,7 +45,7 @@ class Triples:
 
     @property
     def rows(self) -> FloatArray:
-        """Rows of each pool, at least 1, so that they can divide."""
+        """Rows of each pool, at least 1, so that one can divide by them."""
         return np.maximum(self.positives + self.negatives, 1.0)
 
     @property
@@ -121,11 +121,11 @@ class Pools:
         return rounded(values)[self.pool_of]
 
     def possible_copies(self) -> Triples:
-        """Copies of the released figures less fresh noise."""
+        """The released figures less fresh copies of the noise."""
         return self._with(self.released.positives, self.released.negatives, self.released.scores, sign=-1)
 
     def null_copies(self) -> Triples:
-        """Copies of the release of a calibrated model."""
+        """Simulated releases of a calibrated model on rows of the same number."""
         rows, predicted = np.round(self.released.rows), self.released.predicted
         trials = np.clip(np.ceil(rows / self.effect), 0.0, 2.0**62).astype(np.int64)
         drawn = self.noise.binomials(trials, predicted, copies=self.errors.shape[0])

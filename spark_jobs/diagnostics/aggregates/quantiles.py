@@ -126,7 +126,7 @@ class QuantileReader:
     seed: int
 
     def figure(self, drawn: QuantilesOfCells, strong: BoolArray) -> Numbers:
-        """The quantile in each cell of a table; in cells that are not ``strong`` NaN, but with an interval."""
+        """The quantile in each cell of a table, NaN in cells that are not ``strong``; every cell has an interval."""
         [line] = [one for one in self.design.value_lines if one.measure == drawn.measure]
         measure, selected = self.design.measures[drawn.measure], drawn.noisy.selected
         first, last = self._ends(drawn, line)

@@ -125,7 +125,7 @@ def points_of(
 
 
 def edges_at(grid: ValueGrid, thresholds: Sequence[float], rounding: str = ROUNDING) -> tuple[int, ...]:
-    """For each threshold, the number of the edge below which the rows lie that count as at most the threshold."""
+    """For each threshold, the number of the edge such that the rows below the edge count as at most the threshold."""
     if rounding == EARLIEST_ROUNDING:
         return tuple(np.searchsorted(grid.edges, thresholds).tolist())
     return tuple((grid.at_most(thresholds) + 1).tolist())

@@ -50,7 +50,8 @@ class SavedLocalLevel(_Kept):
     Attributes:
         epsilon, neighbours, season, confidence: as in ``CountStream``.
         guarantee: stamp of all steps so far.
-        step, levels, squares, places, season_squares: as in ``LocalLevelState``; places by memory.
+        step, levels, squares, places, season_squares: as in ``LocalLevelState``; ``places`` has one tuple for each
+            memory.
     """
 
     epsilon: str

@@ -87,7 +87,7 @@ class Simulated:
 
     @property
     def deviations(self) -> float:
-        """The two-sided quantile of a standard normal variable."""
+        """The two-sided quantile of a standard normal variable at level ``confidence``."""
         return float(norm.ppf((1 + self.confidence) / 2))
 
 
