@@ -84,7 +84,7 @@ _COUNTED: Mapping[type, tuple[str, ...]] = {
 
 
 def typical_statistic(statistic: Statistic, table: ExpectedTable, noise: SeededNoise) -> Any:
-    """The statistic that Spark would count on rows that agree with ``table``, from made-up rows.
+    """The statistic of made-up rows that agree with ``table``, as Spark would count it on such rows.
 
     Args:
         statistic: what a request counts; ``table`` has what it needs (``ExpectedTable.check``).

@@ -69,7 +69,7 @@ def expected_rows(start: FloatArray, cuts: Int64Array, observations: Sequence[Ob
 def narrow_at_top(
     rows: FloatArray, cuts: Int64Array, *, grid: int, cells: int, nearest: float, part: float
 ) -> Int64Array:
-    """Cuts of cells that hold equal shares of the rows and become narrower towards the highest scores.
+    """Cuts of cells with equal parts of the rows, weighted so that cells become narrower towards the highest scores.
 
     Args:
         rows: expected rows in a fine partition; shape (2, k).
@@ -77,7 +77,8 @@ def narrow_at_top(
         grid: number of fine cells of the score grid.
         cells: number of cells to place, at most ``grid``.
         nearest: number of rows from the top within which cells do not become narrower.
-        part: weight of the logarithm of the number of rows above a cell, against the shares of both classes.
+        part: the weight, from 0 to 1, of the logarithm of the number of rows above a place; the rest is the weight of
+            the shares of both classes above it.
     """
     falling = np.maximum(rows[:, ::-1], _TINY)
     depth = np.cumsum((falling / np.maximum(falling.sum(axis=-1, keepdims=True), 1.0)).sum(axis=0))

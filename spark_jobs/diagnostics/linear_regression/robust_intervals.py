@@ -42,7 +42,7 @@ _LITTLE = 1e-12
 
 @lru_cache(maxsize=8)
 def critical_values(confidence: float, *, one_peak: bool = False) -> FloatArray:
-    """Half-widths in root mean squared errors, ``c / sqrt(1 + m)``, for each share ``m / (1 + m)`` in ``_SHARES``.
+    """Half-widths over the root mean squared error, ``c / sqrt(1 + m)``, for each ``m / (1 + m)`` in ``_SHARES``.
 
     Args:
         confidence: nominal level.
