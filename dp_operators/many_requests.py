@@ -62,7 +62,7 @@ class Ending:
 
 
 def request_files(paths: Sequence[Path]) -> list[Path]:
-    """The files, those of a folder in the order of their names.
+    """The request files that are given; those of a folder are in the order of their names.
 
     Raises:
         InvalidRequest: a folder has none, or cannot be read.

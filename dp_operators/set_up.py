@@ -160,7 +160,7 @@ def require_in_cap(epsilon: Decimal, cap: Decimal) -> Decimal:
 
 @dataclass(frozen=True, kw_only=True)
 class SetUp:
-    """What is set up in one folder, checked as a whole.
+    """A table, ledger, account, request and DAG to set up in one folder, checked as a whole.
 
     Attributes:
         folder: an absolute path; everything is written below it.

@@ -1,4 +1,4 @@
-"""Runs of Databricks jobs, submitted, looked at and ended through the hook of Airflow's Databricks provider."""
+"""Runs of Databricks jobs, submitted, watched and ended through the hook of Airflow's Databricks provider."""
 
 from __future__ import annotations
 

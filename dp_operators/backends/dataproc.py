@@ -1,4 +1,4 @@
-"""Batches of Google's Dataproc, submitted, looked at and ended through the hook of Airflow's Google provider."""
+"""Batches of Google's Dataproc, submitted, watched and ended through the hook of Airflow's Google provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Job runs of Amazon EMR Serverless, submitted, looked at and ended through the hook of Airflow's Amazon provider."""
+"""Job runs of Amazon EMR Serverless, submitted, watched and ended through the hook of Airflow's Amazon provider."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EmrServerless(ProviderBackend):
 
     ``application_id`` names the EMR application, which defines the image; ``execution_role`` is the ARN of the role
     that reads the table and writes the output; ``application`` is the URI of ``spark_jobs/submit/launch.py``;
-    ``monitoring`` says where logs go, in EMR's own form (``monitoringConfiguration``): nowhere, if it is left out.
+    ``monitoring`` says where logs go, in EMR's own form (``monitoringConfiguration``); without it they go nowhere.
     """
 
     kind: ClassVar[str] = "emr_serverless"
@@ -64,7 +64,7 @@ class EmrServerless(ProviderBackend):
         return RunState.ENDED if run["state"] in _OVER else RunState.RUNNING
 
     def end(self, handle: Handle) -> None:
-        """Cancel the job run; EMR refuses that for one that has ended."""
+        """Cancel the job run; EMR refuses to cancel one that has ended."""
         if self.state(handle) is RunState.RUNNING:
             self._hook.conn.cancel_job_run(**_names(handle))
 

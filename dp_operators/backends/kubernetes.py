@@ -1,4 +1,4 @@
-"""Drivers in pods of Kubernetes, looked at and ended through the hook of Airflow's Kubernetes provider."""
+"""Drivers in pods of Kubernetes, watched and ended through the hook of Airflow's Kubernetes provider."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KubernetesCluster(ClusterSubmit):
     """Starts the driver in a Kubernetes pod by ``spark-submit``; the pod's name keeps a second driver from starting.
 
     Attributes:
-        connection: the connection of type ``kubernetes`` through which pods are looked at.
+        connection: the connection of type ``kubernetes`` through which pods are watched and deleted.
     """
 
     kind: ClassVar[str] = "kubernetes"

@@ -87,7 +87,8 @@ class ProviderBackend(RemoteBackend):
         """The backend of a connection, whose own Spark settings ``conf`` overrides.
 
         Raises:
-            InvalidRequest: its extra does not say how to run the application, or asks for another deploy mode.
+            InvalidRequest: the connection's extra does not say how to run the application, or asks for another deploy
+                mode.
         """
         cls._require_cluster_mode("deploy-mode", connection.extra_dejson)
         given = connection.extra_dejson.get(EXTRA)

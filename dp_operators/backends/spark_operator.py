@@ -68,7 +68,7 @@ class SparkOperator(ProviderBackend):
         }
 
     def state(self, handle: Handle) -> RunState:
-        """Whether the application still runs, as the operator says; a resource that was deleted does not."""
+        """Whether the application still runs, as the operator reports; a deleted resource counts as ended."""
         resource = None
         with unless_missing():
             resource = self._hook.get_custom_object(**RESOURCE, **_named(handle))

@@ -75,7 +75,7 @@ def bind(
 ) -> None:
     """Bind the description of a table: columns, types, versions, public columns, facts; some can be added later.
 
-    A table must be described before it can be charged. What is not given stays as it was bound.
+    A table must be described before it can be charged. Options that are not given leave the earlier binding as it is.
     """
     opened = open_ledger(ledger)
     known = opened.account(account)
@@ -214,5 +214,5 @@ def show_grants(
         str | None, typer.Option(help="The one sub-budget of the account that the role may charge.")
     ] = None,
 ) -> None:
-    """Print the SQL that grants a role of the server what it needs, and nothing else."""
+    """Print the SQL that grants a role of the database server the privileges that it needs, and no others."""
     typer.echo("\n".join(grants(role, may, account=account, allotment=allotment)))

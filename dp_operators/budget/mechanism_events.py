@@ -15,8 +15,8 @@ Two-sided geometric noise on a count, which the diagnostics draw, is ``pure`` an
 either epsilon or minus epsilon, as for randomised response, the worst epsilon-DP mechanism.
 
 Amounts are exact decimals for a whole privacy unit. A charge has two lists of events: the planned events, written when
-it is reserved, and the drawn events, taken from its draw when it is committed. The drawn events are what happened.
-Neither list is ever changed.
+it is reserved, and the drawn events, taken from its draw when it is committed. The drawn events state what was really
+spent. Neither list is ever changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an administrator is told of a table's files before a binding is confirmed: from their first lines alone.
+"""Facts of a table's files that an administrator sees before confirming a binding; only first lines are read.
 
-A first line may be a person's row where there is no header, so that nothing of it is ever quoted.
+Without a header, a first line may be a person's row, so nothing of it is ever quoted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def report_on_files(binding: TableBinding) -> list[str]:
     The newest version is the last by the order of names.
 
     Raises:
-        InvalidRequest: the files cannot be read as the binding says.
+        InvalidRequest: the files cannot be read in the form that the binding states.
     """
     if binding.format not in FILES:
         return []

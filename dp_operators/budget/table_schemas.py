@@ -40,7 +40,7 @@ def binding_of(
     version_order: Iterable[str] = (),
     before: Mapping[str, Any] | None = None,
 ) -> TableBinding:
-    """The binding of a table from what is given here and, for the rest, from its earlier binding.
+    """The binding of a table from the arguments, completed by its earlier binding.
 
     Args:
         table: a path, a URI, ``catalog:db.name`` or ``jdbc:connection.schema.table``.

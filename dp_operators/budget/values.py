@@ -149,7 +149,7 @@ class Charge:
         release: the release key.
         generation: 1 plus the number of earlier charges of this key, all of which are void.
         entry: number of the log entry of its reservation; charges are listed in this order.
-        state: its state.
+        state: the state that the charge is in.
         cost: the exact cost.
         blocks: the blocks that are read, sorted.
         allotment: the name of the sub-budget that pays with the account; empty for none.
@@ -264,7 +264,7 @@ class StreamHead:
 
     @property
     def released(self) -> int:
-        """The number of recorded steps, without the one in whose place the end is recorded."""
+        """The number of released steps: all recorded steps, except the one in whose place the end is recorded."""
         return self.first if self.ended else self.steps
 
 

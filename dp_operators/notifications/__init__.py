@@ -1,4 +1,4 @@
-"""Airflow notifiers: of what an account has left, and of alarms of a stream."""
+"""Airflow notifiers: for accounts that run low on budget, and for alarms of a stream."""
 
 from spark_jobs.lazy import lazy_exports
 

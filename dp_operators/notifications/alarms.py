@@ -26,7 +26,7 @@ class StreamAlarmNotifier(BaseNotifier):
     Args:
         notify: takes the line, e.g. a function that sends a mail, and may be asynchronous; by default the line is
             logged as a warning.
-        limit: the most lines of one run; a last line then says how many more there are.
+        limit: the most lines for one run; one more line then gives the number of alarms left out.
     """
 
     def __init__(self, *, notify: Notify | None = None, limit: int = 20) -> None:

@@ -78,7 +78,7 @@ class CountStreamOperator(ApplicationOperator):
         AirflowFailException: a bad request, an exceeded budget, options that differ from those that were paid for, or
             a state that is lost or is not the one that the ledger recorded; not retried.
         AirflowSkipException, AirflowRescheduleException: an exceeded budget, if ``on_exhausted`` says so.
-        AirflowException: the ledger cannot be reached, or the application failed; a retry goes on from there.
+        AirflowException: the ledger cannot be reached, or the application failed; a retry continues from there.
     """
 
     template_fields: Sequence[str] = (*ApplicationOperator.template_fields, "until", "stream")

@@ -25,13 +25,13 @@ class FederationServerOperator(TextTemplates):
 
     Args:
         federation: the name under which the release is registered; templated.
-        poll_seconds: the pause between two looks into the server's folder.
+        poll_seconds: the pause between two checks of the server's folder.
         answer_seconds: how long to wait for each further question after the release, while evaluations that were paid
             for (``cdf_points``) are left; templated.
 
     Raises:
         AirflowFailException: the federation is not registered for a server here, or the release has ended without a
-            result; the message says who was missing, or what was not right.
+            result; the message says who was missing, or what was wrong.
         AirflowException: the store failed; a retry may help.
     """
 

@@ -42,10 +42,10 @@ def private_release_group(
 
     Args:
         group_id: the group's id, which prefixes the ids of its tasks.
-        operator: the release's class: ``ReleaseDiagnosticsOperator``, or that of one kind.
+        operator: the class of the release task: ``ReleaseDiagnosticsOperator``, or the operator of one kind.
         on_exhausted: what the sensor, and after it the release, does while the budget does not suffice.
         sensor: further parameters of the sensor, such as ``deferrable``, ``poke_interval`` and ``timeout``.
-        verify: whether to compare what was published with its manifest and the ledger.
+        verify: whether to compare the published files with their manifest, and the manifest with the ledger.
         alert: a function that takes a line; called if a task of the group fails, and if the release takes the account
             past a fraction of its cap. None notifies nobody.
         alert_at: the fractions of the cap that cause an alert.

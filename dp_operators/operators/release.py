@@ -102,7 +102,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             templates, such as ``epsilon="abc"``, an unknown kind, or a missing account.
         AirflowFailException: a bad request, an exceeded budget, or a key that paid for another request; not retried.
         AirflowSkipException, AirflowRescheduleException: an exceeded budget, if ``on_exhausted`` says so.
-        AirflowException: the ledger cannot be reached, or the application failed; a retry goes on from there.
+        AirflowException: the ledger cannot be reached, or the application failed; a retry continues from there.
     """
 
     template_fields: Sequence[str] = (*ApplicationOperator.template_fields, "on_undefined", "gate")

@@ -2,7 +2,7 @@
 
 The order of the steps makes this safe. The budget is reserved before any row is read. The noise is drawn once, because
 the draw is one object that can be created only once. The ledger records the hash of the manifest that it pays for
-before anybody can see that manifest. So an attempt may die at any point, and the next one goes on from what it finds:
+before anybody can see that manifest. So an attempt may die at any point, and the next one continues from what it finds:
 
 ===============================  =======================================================================
 what an attempt finds            what it does

@@ -25,7 +25,7 @@ release is sealed with the charge's secret; this process opens it to publish it,
 charge.
 
 *A stream that is followed* has one long run, which counts rows when they arrive and stores an object whenever the clock
-closes a step; each is recorded and published while the run goes on.
+closes a step; each object is recorded and published while the run continues.
 """
 
 from __future__ import annotations

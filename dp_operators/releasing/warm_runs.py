@@ -1,7 +1,7 @@
 """The backend of many runs, one after the other: each is forked from one process that has imported everything.
 
 The runs share this process, which reads no row, and with Spark the Java process that it started
-(``spark_jobs.application.warm``). If a run does not end in order, whatever the cause, the shared process and its Java
+(``spark_jobs.application.warm``). If a run does not end normally, whatever the cause, the shared process and its Java
 end at once, and the next run gets new ones. A shared process serves the runs of one environment, so that only runs of
 the same user, credentials, salt and keys share it.
 
@@ -151,7 +151,7 @@ class WarmRunner(LocalRunner):
     def submit(self, submission: Submission) -> Handle:
         """Start the application as a fork of the shared process, which is started first if this environment has none.
 
-        If that fails, the application is started by itself, as ``LocalRunner`` does.
+        If that fails, the application is started as a process of its own, as ``LocalRunner`` does.
 
         Raises:
             OSError: it could not be started.
@@ -180,7 +180,7 @@ class WarmRunner(LocalRunner):
         return application.start(arguments, variables, log=log)
 
     def kill(self, handle: Handle) -> None:
-        """End the application and all its processes; also the shared process, unless the application ended in order."""
+        """End the application and all its processes; also the shared process, unless the application ended normally."""
         super().kill(handle)
         application = self._shared.applications.get(self.master)
         if handle != self._shared.current or application is None:

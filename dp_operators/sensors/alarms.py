@@ -25,7 +25,7 @@ class StreamAlarmSensor(BaseSensorOperator):
 
     Raises:
         AirflowFailException: ``stream`` is no place of a supported store.
-        AirflowException: the store failed; a retry goes on.
+        AirflowException: the store failed; a retry may help.
     """
 
     template_fields: Sequence[str] = ("stream",)

@@ -137,7 +137,7 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
         return None
 
     def execute_complete(self, context: Context, event: Mapping[str, str] | None = None) -> None:
-        """End the task as the trigger's event says."""
+        """End the task with the outcome in the trigger's event."""
         status, reason = (event or {}).get("status"), (event or {}).get("reason", "the trigger gave no reason")
         if status == PAYS:
             self.log.info("%s: %s", self._release(), reason)

@@ -22,7 +22,7 @@ def as_airflow_errors() -> Iterator[None]:
         AirflowFailException: a retry cannot help: a bad request, an exceeded budget, a key that paid for another
             request, or a draft that breaks the release contract.
         AirflowException: a retry may help: the ledger cannot be reached (``LedgerUnreachable``), or the application
-            failed. The charge stays reserved, and a retry goes on with it.
+            failed. The charge stays reserved, and a retry continues with it.
     """
     from dp_operators.budget import LedgerUnavailable
     from dp_operators.releasing import ReleaseError

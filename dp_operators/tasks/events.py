@@ -47,7 +47,7 @@ class ReleaseEvent(PaidEvent):
     """A published release, as assets, lineage, metrics and links need it.
 
     Attributes:
-        request: what was asked for, with references resolved.
+        request: the request, with its references resolved.
         published: the visible release.
         columns: the names and types of the columns that the request reads, as they are bound to the account.
     """
@@ -88,7 +88,7 @@ class ReleaseEvent(PaidEvent):
 
     @property
     def line(self) -> str:
-        """What was found, at which cost, and what is left: one line."""
+        """One line with the headline figures, the cost and what is left."""
         return self.published.line(f"{plain(self.left.epsilon)} left")
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +109,8 @@ class StreamEvent(PaidEvent):
     """A stream after a run, as assets, metrics and links need it; the attributes are those of ``ReleaseEvent``.
 
     Attributes:
-        alarms: of its monitors, over every count; None without monitors, or if they could not be evaluated.
+        alarms: the alarms of the stream's monitors, over every count; None without monitors, or if they could not be
+            evaluated.
     """
 
     has_page: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""The release key of a task: it is the same however often the task runs."""
+"""The release key of a task, which is the same however often the task runs."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class UnitRowCounter:
         return statistic.cells
 
     def build(self, statistic: UnitRowCells, keys: Int64Array, counts: Int64Array) -> UnitRowCounts:
-        """The counts."""
+        """The counts of units by cell."""
         return UnitRowCounts.from_keys(keys, counts, design=statistic)
 
 

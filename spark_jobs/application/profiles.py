@@ -49,5 +49,5 @@ class ProfileCounter:
         return statistic.max_keys
 
     def build(self, statistic: ProfileCells, keys: Int64Array, counts: Int64Array) -> ProfileCounts:
-        """The counts."""
+        """The counts of rows by cell."""
         return ProfileCounts.from_keys(keys, counts, design=statistic)

@@ -94,7 +94,7 @@ class RecordingNoise:
         """The largest privacy loss of a single call since this method was last called, by kind of noise, for one row.
 
         Args:
-            times: the loss of a call over the epsilon that it asks for (``BudgetPart.noise_factor``).
+            times: the ratio of a call's loss to the epsilon that it asks for (``BudgetPart.noise_factor``).
             rows: the number of rows that share the loss of a call equally.
         """
         largest, self._largest = self._largest, {}

@@ -38,7 +38,7 @@ class Values:
         return self._grid(statistic).size
 
     def build(self, statistic: ValueCells, keys: Int64Array, counts: Int64Array) -> ValueCounts:
-        """The counts."""
+        """The counts of rows by cell."""
         return ValueCounts.from_keys(keys, counts, grid=self._grid(statistic))
 
     @staticmethod

@@ -36,12 +36,12 @@ TAG_BYTES = 32
 
 
 class MessageRejected(Exception):
-    """A message is not what its sender signed for this place; the text says what is wrong, without any number of it."""
+    """A message is not what its sender signed for this place; the text says what is wrong, without numbers from it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What a message is, and what it belongs to.
+    """The header of a message: what it is, and which agreement, round and recipient it belongs to.
 
     Attributes:
         agreement: hash of the agreement.

@@ -182,7 +182,7 @@ class Multiples:
 
     Attributes:
         heading: a few words.
-        note: what they have in common; may be empty.
+        note: what the plots have in common; may be empty.
         plots: for each plot its caption, which may be text of a user, its scale, and the plot.
         wide: whether the plots have text of their own, and need room for it.
         legend: colour tokens and what is drawn in them; the note says which of these a plot has.

@@ -117,7 +117,7 @@ def report_html(
     parts: Sequence[ReportPart],
     files: Sequence[ReleaseFile],
 ) -> bytes:
-    """The page, in UTF-8."""
+    """The page ``report.html``, in UTF-8."""
     request = facts.request
     lists = (
         ("What was assumed", facts.assumptions),

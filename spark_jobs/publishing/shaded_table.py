@@ -35,7 +35,8 @@ class ShadedTable:
 
     Attributes:
         values: shape (rows, columns); NaN where a cell has no value.
-        weak: cells that say little: their numbers are muted, and they are not shaded; shape (rows, columns).
+        weak: whether a cell's value is unreliable; its number is then muted, and the cell not shaded; shape (rows,
+            columns).
         rows, columns: labels.
         write: turns a value into a few characters.
     """

@@ -69,11 +69,11 @@ class StreamFacts:
 
 
 def stream_html(facts: StreamFacts, sections: Mapping[str, Rendering], *, released: int, segments: int) -> bytes:
-    """The page, in UTF-8.
+    """The page ``report.html`` of a stream, in UTF-8.
 
     Args:
         facts: the facts of the stream.
-        sections: its sections, by name.
+        sections: the sections of the page, by name.
         released: the number of steps that the page shows.
         segments: the number of files that hold these steps.
     """

@@ -123,14 +123,14 @@ def texts(values: tuple[Any, ...] | None) -> str | None:
 
 
 def account_details(account: Account) -> dict[str, Any]:
-    """The log's details of a new account, beside actor, time and name."""
+    """The log's details of a new account, without its actor, time and name."""
     row = account_row(account)
     about = {name: value for name, value in row.items() if name not in ("name", "opened_at", "opened_by")}
     return {**about, "outputs": account.outputs, "tables": account.tables, "bindings": account.bindings}
 
 
 def charge_details(charge: Charge, account: Account) -> dict[str, Any]:
-    """The log's details of a new charge, beside actor, time, id and what follows from earlier entries.
+    """The log's details of a new charge, without its actor, time and id and what earlier entries imply.
 
     Consecutive blocks by time are written as one range, in the log and in the charge's row.
     """

@@ -16,7 +16,7 @@ from spark_jobs.contract.errors import InvalidRequest
 
 
 def start_run(connection: Connection, charge_id: str, *, actor: str) -> Run:
-    """Log the start of an application for a charge; from now on it counts as having read rows.
+    """Log the start of an application for a charge; from now on, rows count as read for the charge.
 
     Raises:
         InvalidRequest: no such charge.

@@ -40,10 +40,10 @@ Shape = LocalLevelShape | PegasusShape | HierarchyShape
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepReleases:
-    """What is released of some steps, for every name of the request (``StreamRequest.names``).
+    """The released values of some consecutive steps, for every name of the request (``StreamRequest.names``).
 
     Attributes:
-        first: the number of the first of them, counted from 0.
+        first: the number of the first of these steps, counted from 0.
         noisy: noisy counts, shape (n, names); unbiased, so that sums over windows use them; 0 where a count was not
             measured.
         estimates: estimates of the counts, at least 0, shape (n, names); each depends only on the counts up to its own

@@ -63,7 +63,7 @@ def write_alarms(
         store: holds the stream's folder ``root``.
         root: URI of the stream's folder.
         facts: the stream's facts.
-        segments: the names of its published files, in order.
+        segments: the names of the stream's published files, in order.
         read: reads one of these files.
 
     Raises:

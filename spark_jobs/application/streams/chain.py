@@ -132,7 +132,7 @@ class ObjectChain:
 
     @property
     def segment_steps(self) -> int:
-        """The most steps of one object."""
+        """The largest number of steps in one object."""
         return max(1, SEGMENT_CELLS // len(self.request.names))
 
     def end(self) -> Position:

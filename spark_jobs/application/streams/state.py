@@ -1,8 +1,8 @@
-"""The state of a stream between two steps, and its form as bytes; private, because open groups hold exact counts, and
-what was used of each unit is exact.
+"""The state of a stream between two steps, and its form as bytes.
 
-The form is a line with its version and an uncompressed ``npz`` file: one array for each field of all states together.
-Numbers have 64 bits each, so that the length of an encrypted object does not depend on the digits of an exact count.
+The state is private: open groups hold exact counts, and so does the record of the rows used of each unit. Its form is
+a line with its version and an uncompressed ``npz`` file: one array for each field of all states together. Numbers
+have 64 bits each, so that the length of an encrypted object does not depend on the digits of an exact count.
 """
 
 from __future__ import annotations
