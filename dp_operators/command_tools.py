@@ -60,10 +60,10 @@ class RunOptions:
 
     @property
     def runner_settings(self) -> dict[str, Any]:
-        """What a runner on this machine is made with.
+        """The arguments for the runner that runs the application on this machine.
 
         Raises:
-            InvalidRequest: a setting of Spark has no value.
+            InvalidRequest: a Spark setting has no value.
         """
         return {"master": self.master, "conf": settings_of(self.conf), "private_dir": self.private_dir}
 

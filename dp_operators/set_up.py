@@ -137,7 +137,7 @@ def require_name(account: str) -> str:
     """Return ``account`` if it may also name a folder, a request and a DAG.
 
     Raises:
-        InvalidRequest: the name has other characters, is too long, or is one that this folder uses itself.
+        InvalidRequest: the name has characters that are not allowed, is too long, or is reserved.
     """
     if not _NAME.fullmatch(account) or account.lower() in _TAKEN:
         raise InvalidRequest(

@@ -93,7 +93,7 @@ class BurnDown:
 
     @property
     def days_left(self) -> int | None:
-        """The whole days until nothing is left at the rate; None if the rate is 0 or it is too ``early`` for one."""
+        """The whole days until nothing is left at the rate; None if the rate is 0, or too ``early`` to tell."""
         if self.left == 0:
             return 0
         return int(self.left / self.rate) if self.rate > 0 and not self.early else None

@@ -139,7 +139,7 @@ class ChargingLedger(LedgerReader):
         actor: str,
         reason: str,
     ) -> Charge:
-        """Enter a charge again that a ledger restored from a backup lacks, with its old id; it may be frozen.
+        """Enter a charge that a restored ledger lacks, with its old id, even while the ledger is frozen.
 
         The charge gets a new secret, so its old draft can no longer be opened. It can be committed by
         ``restore_commit`` or burnt, but never given back.

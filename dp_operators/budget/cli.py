@@ -147,7 +147,7 @@ class Described:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """Those that are given, as ``binding_of`` takes them."""
+        """The options that are given, as the arguments of ``binding_of``."""
         named = {"version_column": "version_columns", "public_column": "public_columns"}
         return {named.get(name, name): value for name, value in vars(self).items() if value not in (None, False)}
 

@@ -119,7 +119,7 @@ def dag_from(path: str | Path) -> DAG:
 
 
 def line_of(text: str, field: str) -> int | None:
-    """The line of a YAML document on which ``field`` begins, or the innermost part of the document around it.
+    """The line on which ``field`` of a YAML document begins, or, if it is missing, the innermost part around it.
 
     None if the document cannot be read.
 

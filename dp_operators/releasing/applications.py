@@ -38,7 +38,7 @@ class Waiting:
 
     Attributes:
         here: whether to wait in this process; otherwise ``ApplicationRuns`` is raised as soon as the application runs,
-            if every machine of the deployment can look at its backend (``Backend.elsewhere``).
+            if every machine of the deployment can look at it (``Backend.elsewhere``).
         awaited: the run that the caller has waited for, whose outcome is to be read before another run is started.
         stopped: a function that says whether to end the application; called repeatedly while this process waits.
     """

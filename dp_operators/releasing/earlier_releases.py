@@ -216,7 +216,7 @@ def with_references(fields: Mapping[str, Any], ledger: LedgerReader) -> dict[str
 
 
 def require_as_released(request: ReleaseRequest, ledger: LedgerReader) -> None:
-    """Refuse a request whose model, function or lookup differs from the one that it names as its source.
+    """Refuse a request whose model, function or lookup differs from the release or lookup that it names as source.
 
     The request's own copy is not trusted: the release is read again from the place that the ledger has for it, and the
     lookup from the ledger.

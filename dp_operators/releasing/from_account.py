@@ -43,7 +43,7 @@ def account_of(fields: Mapping[str, Any], ledger: PrivacyLedger) -> Account:
 
 
 def from_account(fields: Mapping[str, Any], account: Account) -> dict[str, Any]:
-    """The fields of a request, completed with those that they leave out and the account fixes.
+    """The fields of a request, completed with the missing ones that its account fixes.
 
     Raises:
         InvalidRequest: the account has several tables or outputs, or none.

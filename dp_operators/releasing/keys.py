@@ -18,7 +18,7 @@ class ReleaseKey:
     Attributes:
         deployment: name of the Airflow deployment; it matters where several share a ledger.
         dag_id: id of the DAG.
-        run: the DAG run's id, or its interval or partition if a repetition of the run has the same one.
+        run: what identifies the DAG run: its partition or interval if it is scheduled or backfilled, otherwise its id.
         task_id: id of the task, with its task groups.
         map_index: index of the mapped task instance; -1 for a task that is not mapped.
     """

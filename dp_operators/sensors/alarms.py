@@ -24,7 +24,7 @@ class StreamAlarmSensor(BaseSensorOperator):
         monitors: the monitors to wait for, by their positions in the request, from 0; by default all of them.
 
     Raises:
-        AirflowFailException: ``stream`` is no place of a supported store.
+        AirflowFailException: ``stream`` is not in a supported store.
         AirflowException: the store failed; a retry may help.
     """
 

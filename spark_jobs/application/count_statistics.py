@@ -1,7 +1,7 @@
 """From a pinned table to exact statistics, with Spark. The statistics are private.
 
-Counts of cells and sums over rows (``sum_statistics``) are added up in one pass. Rows are read again by fits in passes
-that released coefficients decide, by distribution functions between released bounds, and for discovered keys.
+Counts of cells and sums over rows (``sum_statistics``) are added up in one pass. Rows are read again by fits, in a pass
+for each set of released coefficients; by distribution functions, between released bounds; and for discovered keys.
 """
 
 from __future__ import annotations

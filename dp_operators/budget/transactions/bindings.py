@@ -157,7 +157,7 @@ def change_domains(connection: Connection, wanted: ChangeDomains) -> Account:
 
 
 def with_domain_texts(binding: Mapping[str, Any], domains: Mapping[str, str | None]) -> dict[str, Any]:
-    """The fields of a binding with other domains of some columns, as texts; None takes a column's domain away."""
+    """The fields of a binding after a change of some columns' domains, given as texts; None removes a domain."""
     columns = []
     for column in binding["columns"]:
         fields = {name: value for name, value in column.items() if name != "domain" or column["name"] not in domains}
