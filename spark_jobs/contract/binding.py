@@ -188,7 +188,7 @@ class TableBinding(Frozen):
 
     @property
     def order(self) -> VersionOrder | None:
-        """How versions are ordered: as bound, or else by their numbers; None for Iceberg, whose numbers are random."""
+        """The bound order of versions, or else ``number`` for version numbers other than Iceberg's; else None."""
         numbered = self.version.by == "table_version" and self.format != "iceberg"
         return self.version_order or ("number" if numbered else None)
 

@@ -22,8 +22,8 @@ Where a release uses at most ``j`` rows of a unit (``ReleaseRequest.rows_of_unit
 mechanisms run at ``epsilon / j``. The account states all costs for one of ``k`` rows, so that a cost for one of ``j``
 rows is multiplied by ``j / k``, rounded up: this is then the factor ``f``.
 
-Only Gaussian noise spends a delta. Where the groups of a unit are bounded (``ReleaseRequest.group_bound``), Gaussian
-noise is calibrated to all rows of the unit at once, so that its delta and rho are those of the whole unit
+Where the groups of a unit are bounded (``ReleaseRequest.group_bound``), a delta is spent by Gaussian noise, which is
+calibrated to all rows of the unit at once, so that its delta and rho are those of the whole unit
 (``mechanisms.cell_gaussian``). The loss of the rows that count is then not proportional to their number, and the
 counts of the unit's other rows would add to it: where there is a delta, those counts get a share of their own.
 
@@ -73,7 +73,7 @@ class BudgetPart:
         max_rows: the most rows that one unit may have.
         noise_factor: the noise, as a multiple of that of one table at the same cost: above 1 in a federation
             (``Agreement.noise_factor``), below 1 where fewer rows of a unit are used than the account allows.
-        of_groups: whether units are bounded in their groups; the delta of Gaussian noise is then that of a whole unit.
+        of_groups: whether units are bounded in their groups and there is a delta, which is then that of a whole unit.
     """
 
     diagnostics: tuple[Options, ...]
@@ -106,7 +106,7 @@ class BudgetPart:
         return part - margin * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
 
     def of_row(self, epsilon: Decimal) -> Decimal:
-        """The cost for one of the account's rows of a mechanism's ``epsilon``: times ``noise_factor``, rounded up."""
+        """What a mechanism's ``epsilon`` costs for one of the account's rows: times ``noise_factor``, rounded up."""
         if self.noise_factor == 1:
             return epsilon
         with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
@@ -200,7 +200,7 @@ def _epsilon_of_units(request: ReleaseRequest) -> Decimal:
 
 
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
-    """The parts of a request's budget, in the order of its diagnostics; a shared part is placed at its first one."""
+    """The parts of a request's budget, in the order of its diagnostics; a shared part stands at its first."""
     separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = _apart(request.diagnostics) if separate else _groups(request.diagnostics)
     using = {options.kind for group in groups for options in group.users}

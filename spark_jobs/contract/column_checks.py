@@ -195,7 +195,7 @@ def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
     """``level`` as a value of a column of ``kind``.
 
     Raises:
-        InvalidRequest: a column of this kind cannot contain it.
+        InvalidRequest: a column of this kind cannot contain ``level``.
     """
     if kind is Kind.STRING:
         return level

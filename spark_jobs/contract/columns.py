@@ -219,7 +219,7 @@ def _amount(need: ColumnNeed, columns: Collection[str]) -> Iterator[ColumnNeed |
 
 
 def label_need(label: Label) -> ColumnNeed:
-    """The label's column; the two classes, as the request spells them, decide which kinds it may have.
+    """The need for the label's column; the two classes, as the request spells them, decide which kinds it may have.
 
     Raises:
         InvalidRequest: one class is text and the other is not.
@@ -246,19 +246,19 @@ def label_need(label: Label) -> ColumnNeed:
 
 
 def score_need(name: str) -> ColumnNeed:
-    """The column of scores that a ``columns`` model names."""
+    """The need for the column of scores that a ``columns`` model names."""
     return ColumnNeed(name=name, field="model.score", kinds=SCORE_KINDS)
 
 
 def value_need(name: str) -> ColumnNeed:
-    """The column of numbers that a diagnostic describes."""
+    """The need for the column of numbers that a diagnostic describes."""
     return ColumnNeed(
         name=name, field="diagnostics.column", kinds=FEATURE_KINDS, remedy="name a column of numbers or booleans"
     )
 
 
 def amount_need(name: str, option: str) -> ColumnNeed:
-    """What a diagnostic's ``option`` names: a column of numbers or an expression."""
+    """The need for what a diagnostic's ``option`` names: a column of numbers or an expression."""
     return ColumnNeed(
         name=name,
         field=f"diagnostics.{option}",
@@ -268,14 +268,14 @@ def amount_need(name: str, option: str) -> ColumnNeed:
 
 
 def group_need(name: str) -> ColumnNeed:
-    """The column that assigns rows to groups."""
+    """The need for the column that assigns rows to groups."""
     return ColumnNeed(
         name=name, field="diagnostics.group_by", kinds=GROUP_KINDS, remedy="name a column of text or whole numbers"
     )
 
 
 def dimension_need(dimension: Dimension) -> ColumnNeed:
-    """The column of a dimension of a table of aggregates."""
+    """The need for the column of a dimension of a table of aggregates."""
     if dimension.edges is not None:
         return amount_need(dimension.column, "by")
     of_time = dimension.every is not None
@@ -288,7 +288,7 @@ def dimension_need(dimension: Dimension) -> ColumnNeed:
 
 
 def profile_need(column: ProfileColumn) -> ColumnNeed:
-    """A column of a profile."""
+    """The need for a column of a profile."""
     if column.start is not None:
         kinds: tuple[Kind, ...] = TIME_KINDS
     else:
@@ -297,19 +297,19 @@ def profile_need(column: ProfileColumn) -> ColumnNeed:
 
 
 def time_need(name: str) -> ColumnNeed:
-    """The column of the time of a stream's rows."""
+    """The need for the column of the times of a stream's rows."""
     return ColumnNeed(name=name, field="time", kinds=TIME_KINDS, remedy="name a column of dates or timestamps, in UTC")
 
 
 def state_need(name: str) -> ColumnNeed:
-    """The column of the state of a stream's rows."""
+    """The need for the column of the states of a stream's rows."""
     return ColumnNeed(
         name=name, field="states.column", kinds=GROUP_KINDS, remedy="name a column of text or whole numbers"
     )
 
 
 def levels_need(name: str) -> ColumnNeed:
-    """A categorical column of a fit."""
+    """The need for a categorical column of a fit."""
     return ColumnNeed(
         name=name,
         field="diagnostics.categorical",
@@ -319,7 +319,7 @@ def levels_need(name: str) -> ColumnNeed:
 
 
 def feature_need(name: str) -> ColumnNeed:
-    """A column that is a feature of the model."""
+    """The need for a column that is a feature of the model."""
     return ColumnNeed(
         name=name,
         field="model.coefficients",
@@ -329,7 +329,7 @@ def feature_need(name: str) -> ColumnNeed:
 
 
 def categorical_need(name: str) -> ColumnNeed:
-    """A categorical column of the model."""
+    """The need for a categorical column of the model."""
     return ColumnNeed(
         name=name,
         field="model.categorical",

@@ -38,7 +38,7 @@ class Domains:
         return matching[0] if len(matching) == 1 else None
 
     def domain(self, name: object) -> Domain | None:
-        """The domain of a column; None if it has none."""
+        """The domain of a column; None if none is declared."""
         column = self.column(name)
         return None if column is None else column.domain
 

@@ -104,7 +104,7 @@ class ValueRange(Frozen):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Both bounds."""
+        """The lower and the upper bound, as floats."""
         return float(self.lower), float(self.upper)
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ class Period(Frozen):
 
     @property
     def interval(self) -> tuple[dt.datetime, dt.datetime]:
-        """Both ends, in UTC."""
+        """The start and the end of the period, in UTC."""
         return moment(self.start).replace(tzinfo=dt.UTC), moment(self.end).replace(tzinfo=dt.UTC)
 
     def __str__(self) -> str:
@@ -338,7 +338,7 @@ def moment(text: str) -> dt.datetime:
 
 
 def number(value: Decimal) -> str:
-    """A number as a domain spells it."""
+    """The text of a number in a domain."""
     sign, digits, exponent = value.as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
     kept = text.rstrip("0")
@@ -350,7 +350,7 @@ def number(value: Decimal) -> str:
 
 
 def literal(value: Value) -> str:
-    """A value as a domain spells it."""
+    """The text of a listed value in a domain."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bool):

@@ -35,14 +35,14 @@ class ExpectedTable(Frozen):
     Attributes:
         rows: the number of rows that are used.
         positive_rate: the share of positives among them; required for diagnostics that read a label.
-        auc: how well scores, or the features of a fit, separate the two classes.
-        flagged: which share of the rows has a score of at least a threshold, by threshold; by default as if the scores
+        auc: the area under the ROC curve of the scores, or of a fit on its features.
+        flagged: by threshold, the share of the rows whose score is at least the threshold; by default as if the scores
             were calibrated probabilities.
-        recalls: which share of the positives has a score of at least each of these thresholds; by default as the AUC
+        recalls: by threshold, the share of the positives whose score is at least the threshold; by default as the AUC
             and ``flagged`` suggest.
-        r_squared: which share of the variance of an outcome the model, the line or the fit explains.
-        values: between which numbers the middle 90% of a column's values lie, by the name or expression in the request;
-            by default the middle half of public bounds.
+        r_squared: the share of an outcome's variance that the model, the line or the fit explains.
+        values: by the column or expression in the request, the two numbers between which the middle 90% of its values
+            lie; by default the middle half of public bounds.
     """
 
     rows: Annotated[int, Field(ge=1, le=10**12)]

@@ -87,7 +87,7 @@ class Registration(Frozen):
         """The federation that is registered under this name, in the folder that ``DP_DIAGNOSTICS_FEDERATIONS`` names.
 
         Raises:
-            InvalidRequest: there is no such folder or federation, or its file is not one.
+            InvalidRequest: there is no such folder or federation, or its file is not a registration.
         """
         path = registered_file(environ, name, "json")
         try:

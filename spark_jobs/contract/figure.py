@@ -39,7 +39,7 @@ DECIMALS = 9
 
 
 class Ends(NamedTuple, Generic[V]):
-    """Both ends of an interval, or of intervals."""
+    """The lower and the upper end of an interval, or arrays of the ends of several."""
 
     lower: V
     upper: V
@@ -49,7 +49,7 @@ class Ends(NamedTuple, Generic[V]):
 class Figure(Generic[V]):
     """A released number, or an array of numbers, with its confidence intervals at the result's level.
 
-    All intervals are None where they were not paid for, or where the kind has none.
+    An interval is None if it was not paid for, or if the kind does not have it.
 
     Attributes:
         value: what was released; None, or NaN in an array, if it is undefined.
@@ -73,7 +73,7 @@ class Figure(Generic[V]):
         return math.nan if self.value is None else float(self.value)  # type: ignore[arg-type]
 
     def ends(self, of: Part = "interval") -> Ends[Any]:
-        """Both ends of an interval; NaN if there is none."""
+        """The lower and the upper end of this sort of interval; NaN if there is none."""
         pair: Ends[Any] | None = getattr(self, of)
         return Ends(math.nan, math.nan) if pair is None else pair
 
@@ -102,7 +102,7 @@ class Figure(Generic[V]):
         )
 
     def at(self, place: Any) -> Figure[Any]:
-        """The figure at one or several places of an array."""
+        """The figure at one index, or at several indices, of its arrays."""
         share = None if self.privacy_share is None else self.privacy_share[place]  # type: ignore[index]
         return replace(self.mapped(lambda values: values[place]), privacy_share=share)
 
@@ -165,13 +165,13 @@ class Spec:
 
     @property
     def published(self) -> tuple[str, ...]:
-        """All names, in the order in which they are published."""
+        """All published names of the figure, in the order in which they are published."""
         ends = [name for pair in self.names.values() for name in dict.fromkeys(pair)]
         return (self.value, *ends, *(() if self.share is None else (self.share,)))
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """The ends of the intervals that a figure has, as names of figures write them."""
+        """The ends of its intervals as ``contract.figure_names`` spells them, such as ``population.lower``."""
         before: Mapping[Part, str] = {"interval": "", "population": "population."}
         return tuple(f"{text}{end}" for part, text in before.items() if part in self.names for end in Ends._fields)
 

@@ -36,7 +36,7 @@ class FootedFiles(Protocol):
     """Files whose footers can be read."""
 
     def tail(self, name: str) -> bytes | None:
-        """A file's footer (``store.table_files.footer_bytes``)."""
+        """The footer of a file, as ``store.table_files.footer_bytes`` returns it."""
         ...
 
 

@@ -178,7 +178,8 @@ def readable_part(type_text: str) -> str:
 def common_types(footers: Iterable[Footer]) -> dict[str, str]:
     """The type as which each column can be read from all files, for a table that no account binds.
 
-    Columns are in the order of the files. Nanoseconds become microseconds; whole numbers and doubles become doubles.
+    Columns are in the order of the files. Nanoseconds become microseconds; a mix of whole numbers and doubles becomes
+    doubles.
 
     Raises:
         InvalidRequest: no cast reconciles two types of a column.

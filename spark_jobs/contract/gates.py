@@ -59,7 +59,7 @@ class Gate:
         parse_name(self.name, groups)
 
     def holds(self, results: Results) -> bool:
-        """Whether the figure meets the condition; an undefined one, or a result that is not ``ok``, never does.
+        """Whether the figure meets the condition; False if it is undefined, or its result's status is not ``ok``.
 
         Raises:
             InvalidRequest: the results have no such figure.

@@ -1,4 +1,4 @@
-"""Which bounds and numbers of cells make a valid grid of values; the request alone decides, whatever the rows."""
+"""Checks that bounds and a number of cells make a valid grid of values; only the request decides, never the rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def are_bounds(values: Sequence[float]) -> bool:
 
 
 def unit_of_log(lower: float, upper: float, unit: float | None = None) -> float:
-    """The smallest size that a logarithmic grid distinguishes from 0: ``unit``, or a default that the bounds give."""
+    """The smallest size that a logarithmic grid distinguishes from 0: ``unit``, or a default from the bounds."""
     if unit is not None:
         return float(unit)
     nearer = 0.0 if lower <= 0 <= upper else min(abs(lower), abs(upper))

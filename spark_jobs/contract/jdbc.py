@@ -93,7 +93,7 @@ class JdbcConnection(Frozen):
         return self.url.partition("?")[0].lower().replace(":5432/", "/")
 
     def password(self) -> str | None:
-        """The password in ``password_file``; None if there is no such file.
+        """The password in ``password_file``; None if no file is named.
 
         Raises:
             InvalidRequest: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Long JSON documents, written piece by piece, so that the text of 100,000 lines takes little memory beside itself."""
+"""Writes long JSON documents piece by piece, so that little memory is needed besides the text itself."""
 
 from __future__ import annotations
 

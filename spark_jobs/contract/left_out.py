@@ -45,7 +45,8 @@ class LeftOut(Frozen):
         null: rows without a value in a column that the request needs.
         outside: rows with a label or a value that the request does not name.
         confidence: the level of each interval.
-        notable: a count from which on noise alone is implausible: in 19 of 20 releases no count of 0 rows reaches it.
+        notable: the smallest count that noise alone is unlikely to cause: in 19 of 20 releases no cause without rows
+            reaches it.
     """
 
     of: Literal["rows", "units"]
@@ -113,7 +114,7 @@ def noise_scale(epsilon_per_row: float, neighbours: Neighbours) -> float:
 
 
 def half_width(scale: float) -> int:
-    """The least whole number that two-sided geometric noise exceeds with probability at most 1 - ``CONFIDENCE``."""
+    """The smallest whole t with ``P(|noise| > t) <= 1 - CONFIDENCE``, for two-sided geometric noise of this scale."""
     ratio = math.exp(-1 / scale)
     tail = (1 - CONFIDENCE) * (1 + ratio) / 2
     # P(|noise| > t) = 2 ratio^(t + 1) / (1 + ratio)

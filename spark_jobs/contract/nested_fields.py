@@ -39,14 +39,14 @@ def path_of(names: tuple[str, ...]) -> str:
 
 
 def nested_fields(types: Mapping[str, str]) -> tuple[NestedField, ...]:
-    """The fields of simple values in the structs among columns of these types, in the order of the table."""
+    """The fields of structs that have simple values, from the types of a table's columns, in the table's order."""
     fields = [field for name, of in types.items() for field in _fields((name,), of)]
     taken = Counter(field.path.lower() for field in fields) + Counter(name.lower() for name in types)
     return tuple(field for field in fields if taken[field.path.lower()] == 1)
 
 
 def with_nested_fields(types: Mapping[str, str]) -> dict[str, str]:
-    """The types of columns, and after them those of the fields of structs, by path."""
+    """The types of columns, followed by the types of the fields of structs, by their paths."""
     return {**types, **{field.path: field.type for field in nested_fields(types)}}
 
 

@@ -2,9 +2,9 @@
 
 For neighbouring tables with output laws P and P', the *loss* of an output o is ``L = ln P(o) / P'(o)``. Whatever an
 observer believed before, the odds between the two tables change by the factor ``e^L``. ``odds`` gives an exponent x and
-a probability p such that ``P(|L| > x) <= p`` for o from P, for all neighbours: what may be said in words. A guarantee
-``(epsilon, delta)`` alone does not say that the odds change by more than ``e^epsilon`` with probability at most delta:
-for Gaussian noise that probability is several times delta. By mechanism:
+a probability p such that ``P(|L| > x) <= p`` for o from P, for all neighbours: this is what reports say in words. An
+``(epsilon, delta)`` guarantee alone does not imply that the odds change by more than ``e^epsilon`` with probability at
+most delta: for Gaussian noise that probability is several times delta. By mechanism:
 
 *Pure*: ``(epsilon, 0)``, by definition.
 
@@ -21,9 +21,9 @@ add up to delta.
 
 *One vector with Gaussian noise*: at the worst neighbours ``L ~ N(rho, 2 rho)``, at others with a smaller rho, and
 ``|L|`` is stochastically smaller then. The exponent is the x at which both tails add up to delta. Noise is drawn on a
-lattice: a whole number of steps that is normal up to rounding has lighter tails than the normal number that is rounded,
-and with a sensitivity of at least ``FINE_STEPS`` steps the loss moves by at most ``2 rho / FINE_STEPS`` a step, which
-is added.
+lattice: its whole number of steps has lighter tails than a normal number that is rounded to a step. As the sensitivity
+is at least ``FINE_STEPS`` steps, rounding by a step moves the loss by at most ``2 rho / FINE_STEPS``, which is added to
+the exponent.
 
 *Laplace noise scaled by a smooth bound* (Nissim, Raskhodnikova, Smith 2007): ``smooth_laplace_tail``.
 
@@ -98,7 +98,7 @@ class Spent:
 
     @classmethod
     def of(cls, cost: Budget) -> Spent:
-        """A cost or cap of law ``ANY``, or with a rho ``CONCENTRATED``, reported at its delta or else at 10^-6."""
+        """A cost or cap of law ``ANY``; one with a rho is ``CONCENTRATED``, at its delta or, if that is 0, at 10^-6."""
         if cost.rho is None:
             return cls(epsilon=cost.epsilon, delta=cost.delta)
         delta = cost.delta or USUAL_DELTA
@@ -107,7 +107,7 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Odds:
-    """The odds change by at most a factor ``e^exponent``, up or down, except with this probability."""
+    """A bound on odds: they change by at most a factor ``e^exponent``, up or down, except with ``probability``."""
 
     exponent: Decimal
     probability: Decimal

@@ -114,7 +114,7 @@ def share(number: Decimal, parts: int, *, digits: int = MAX_DIGITS) -> Decimal:
 
 
 def share_of(number: Decimal, part: Decimal) -> Decimal:
-    """``number * part``, rounded down to the digits that a ledger keeps."""
+    """``number * part``, rounded down to as many digits as a ledger keeps."""
     with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):
         amount = number * part
         return amount.quantize(Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - MAX_DIGITS))

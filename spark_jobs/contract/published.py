@@ -94,7 +94,7 @@ class PublishedFields:
         return replace(self, **changed)  # type: ignore[type-var]
 
     def published(self) -> dict[str, Any]:
-        """The published fields, in order; arrays as they are."""
+        """The published fields by name, in order; arrays are not converted to lists."""
         content: dict[str, Any] = {}
         specs = self.specs()
         for one in fields(self):  # type: ignore[arg-type]

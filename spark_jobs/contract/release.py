@@ -46,7 +46,7 @@ class ReleaseFile(Frozen):
 
     @classmethod
     def of(cls, name: str, content: bytes, media_type: str) -> Self:
-        """The entry for a file of this content."""
+        """The entry for a file with this content."""
         return cls(name=name, media_type=media_type, size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
     def read(self, store: ObjectStore, folder: str) -> bytes | None:
@@ -92,7 +92,7 @@ class ReleasePart(Frozen):
 
     Attributes:
         kinds: the kinds of these diagnostics; several share one noisy release. A comparison that uses this release for
-            one of its curves is named here, and again in the part that pays for its other curve.
+            one of its curves is named here, and again in the part that pays for the rest of its result.
         cost: the cost of the part; the parts add up to the release's cost.
         spendings: what each mechanism of the part spent, in order; empty if that is not known.
     """

@@ -128,7 +128,7 @@ def _together(names: tuple[str, ...], line: str, holds: Callable[[Fields], bool]
 
 
 def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False) -> ResultCheck:
-    """A rule that numbers are from ``low`` to ``high``."""
+    """The rule that numbers are from ``low`` to ``high``."""
 
     def holds(values: list[Any]) -> bool:
         return all(low <= value <= high for value in values)
@@ -137,7 +137,7 @@ def within(*names: str, low: float = 0, high: float = 1, nullable: bool = False)
 
 
 def finite(*names: str, low: float | None = None, nullable: bool = False) -> ResultCheck:
-    """Numbers are finite, and not below ``low`` if it is given."""
+    """The rule that numbers are finite, and not below ``low`` if it is given."""
 
     def holds(values: list[Any]) -> bool:
         return all(math.isfinite(value) and (low is None or value >= low) for value in values)
@@ -147,12 +147,12 @@ def finite(*names: str, low: float | None = None, nullable: bool = False) -> Res
 
 
 def positive(*names: str) -> ResultCheck:
-    """Numbers are above 0."""
+    """The rule that numbers are above 0."""
     return _per_field(names, "is above 0", lambda values: all(value > 0 for value in values))
 
 
 def whole(*names: str) -> ResultCheck:
-    """Numbers are whole."""
+    """The rule that numbers are whole."""
     return _per_field(names, "is whole", lambda values: all(value == int(value) for value in values))
 
 
@@ -165,33 +165,33 @@ def _steps(
 
 
 def never_falls(*names: str) -> ResultCheck:
-    """No number is below the previous one."""
+    """The rule that no number is below the previous one."""
     return _steps(names, "never falls", operator.ge)
 
 
 def never_rises(*names: str, nullable: bool = False) -> ResultCheck:
-    """No number is above the previous one."""
+    """The rule that no number is above the previous one."""
     return _steps(names, "never rises", operator.le, nullable)
 
 
 def always_rises(*names: str) -> ResultCheck:
-    """Every number is above the previous one."""
+    """The rule that every number is above the previous one."""
     return _steps(names, "always rises", operator.gt)
 
 
 def counts_up(*names: str) -> ResultCheck:
-    """Every number equals the one before it, or exceeds it by 1."""
+    """The rule that every number equals the one before it, or exceeds it by 1."""
     return _steps(names, "goes up by 0 or 1 at a time", lambda right, left: right - left in (0, 1))
 
 
 def ends(*names: str, first: float, last: float) -> ResultCheck:
-    """The first number is ``first``, the last one ``last``."""
+    """The rule that the first number is ``first``, and the last one ``last``."""
     rule = f"runs from {first:g} to {last:g}"
     return _per_field(names, rule, lambda values: [values[0], values[-1]] == [first, last])
 
 
 def interval(name: str, *, nullable: bool = False) -> ResultCheck:
-    """A field is two numbers, the second not below the first, or null where it may be."""
+    """The rule that a field is two numbers, the second not below the first, or null where it may be."""
 
     def holds(result: Fields) -> bool:
         if value_at(result, name) is None:
@@ -203,7 +203,7 @@ def interval(name: str, *, nullable: bool = False) -> ResultCheck:
 
 
 def among(*names: str, values: tuple[str, ...]) -> ResultCheck:
-    """All values are in a public list."""
+    """The rule that all values are in a public list."""
 
     def broken(result: Fields) -> Iterator[str]:
         for name in names:
@@ -214,7 +214,7 @@ def among(*names: str, values: tuple[str, ...]) -> ResultCheck:
 
 
 def null_first(name: str) -> ResultCheck:
-    """The first value of a list is null, and no other is."""
+    """The rule that the first value of a list is null, and no other is."""
 
     def holds(result: Fields) -> bool:
         first, *others = _listed(result, name)
@@ -224,7 +224,9 @@ def null_first(name: str) -> ResultCheck:
 
 
 def ascending(*names: str, nullable: bool = False) -> ResultCheck:
-    """At every position, numbers do not decrease from one field to the next, as the ends of intervals around a value.
+    """The rule that numbers do not decrease from one field to the next, at every position of lists.
+
+    So do the lower ends of nested intervals, the value, and the upper ends.
 
     Args:
         names: an odd number of fields.
@@ -241,7 +243,7 @@ def ascending(*names: str, nullable: bool = False) -> ResultCheck:
 
 
 def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
-    """The numbers of a field lie in the interval in the field ``ends_of``.
+    """The rule that the numbers of a field lie in the interval in the field ``ends_of``.
 
     Args:
         name: the field.
@@ -259,7 +261,7 @@ def inside(name: str, ends_of: str, *, nullable: bool = False) -> ResultCheck:
 
 
 def adjoining(lower: str, upper: str, *, first: float, last: float) -> ResultCheck:
-    """Each bin begins where the previous one ends; the first begins at ``first``, and the last ends at ``last``."""
+    """The rule that each bin begins where the previous one ends, from ``first`` up to ``last``."""
     line = f"{lower} and {upper} follow each other from {first:g} to {last:g}"
     return _together(
         (lower, upper), line, lambda result: [*numbers(result, lower), last] == [first, *numbers(result, upper)]
@@ -267,13 +269,13 @@ def adjoining(lower: str, upper: str, *, first: float, last: float) -> ResultChe
 
 
 def same_length(*names: str) -> ResultCheck:
-    """All lists have the same length."""
+    """The rule that all lists have the same length."""
     line = f"{', '.join(names)} have the same length"
     return _together(names, line, lambda result: len({len(_listed(result, name)) for name in names}) == 1)
 
 
 def shape(*names: str, sizes: tuple[str, ...], more: int = 0) -> ResultCheck:
-    """Along each axis, lists have the size that a field gives: its number, or the length of its list.
+    """The rule that lists have, along each axis, the size that a field gives: its number, or the length of its list.
 
     Args:
         names: the lists.
@@ -304,7 +306,7 @@ def _has_shape(value: Any, sizes: list[int]) -> bool:
 
 
 def add_up(*parts: str, total: str) -> ResultCheck:
-    """The numbers of some fields add up to the number in another."""
+    """The rule that the numbers of some fields add up to the number in another."""
 
     def holds(result: Fields) -> bool:
         return [sum(value for name in parts for value in numbers(result, name))] == numbers(result, total)
@@ -313,7 +315,7 @@ def add_up(*parts: str, total: str) -> ResultCheck:
 
 
 def null_together(*names: str) -> ResultCheck:
-    """Fields are null together, and lists in the same positions."""
+    """The rule that fields are null together, and lists at the same positions."""
 
     def holds(result: Fields) -> bool:
         values = [value_at(result, name) for name in names]
@@ -324,7 +326,7 @@ def null_together(*names: str) -> ResultCheck:
 
 
 def null_where(*names: str, by: str, value: str, only: bool = True) -> ResultCheck:
-    """Lists are null where the list ``by`` has the given value, and, if ``only``, nowhere else."""
+    """The rule that lists are null where the list ``by`` has the given value, and, if ``only``, nowhere else."""
 
     def holds(result: Fields) -> bool:
         null = [entry == value for entry in _listed(result, by)]
@@ -339,7 +341,7 @@ def null_where(*names: str, by: str, value: str, only: bool = True) -> ResultChe
 
 
 def rows(name: str, *checks: ResultCheck) -> ResultCheck:
-    """Each object of a list meets the given rules."""
+    """The rule that each object of a list meets the given rules."""
 
     def broken(result: Fields) -> Iterator[str]:
         for row in _listed(result, name):
@@ -353,7 +355,7 @@ def rows(name: str, *checks: ResultCheck) -> ResultCheck:
 
 
 def optional(name: str, check: ResultCheck) -> ResultCheck:
-    """A field is null, or an object that meets a rule."""
+    """The rule that a field is null, or an object that meets a rule."""
 
     def broken(result: Fields) -> list[str]:
         return [] if result[name] is None else [f"{name}: {line}" for line in check.broken(result[name])]
@@ -362,7 +364,7 @@ def optional(name: str, check: ResultCheck) -> ResultCheck:
 
 
 def part(name: str, *, figures: tuple[str, ...], checks: tuple[ResultCheck, ...]) -> ResultCheck:
-    """A field is itself a result, with its own status."""
+    """The rule that a field is itself a valid result, with its own status."""
     inner = (*figures, *(read for check in checks for read in check.names))
     return ResultCheck(
         names=(name, *(f"{name}.{read}" for read in inner)),

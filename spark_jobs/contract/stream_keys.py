@@ -81,7 +81,7 @@ class StreamKeys:
         """The key of this name.
 
         Raises:
-            InvalidRequest: it is not among them.
+            InvalidRequest: there is no key of this name.
         """
         if name not in self.keys:
             raise InvalidRequest(

@@ -52,7 +52,7 @@ def no_order(name: str) -> InvalidRequest:
 
 
 def extends_order(order: VersionOrder | None, older: VersionOrder | None) -> bool:
-    """Whether ``order`` is the same rule as ``older``, or its list with later versions added."""
+    """Whether ``order`` keeps the rule ``older``, or its list with later versions added; True if that is None."""
     if isinstance(order, tuple) and isinstance(older, tuple):
         return order[: len(older)] == older
     return older in (None, order)

@@ -87,7 +87,10 @@ class AggregateCells(Statistic):
 
     @property
     def max_keys(self) -> int:
-        """Rows with and without all measures, and the sums of all measures, for each cell; and counts of values."""
+        """The number of counts and sums: for each cell its rows with and without all measures, and all its sums.
+
+        Counts of values, for quantiles, are added.
+        """
         return self.cells * (2 + len(self.terms)) + self.value_keys
 
 
@@ -98,7 +101,7 @@ class DiscoverableCells(AggregateCells):
 
     @property
     def dimension(self) -> Dimension:
-        """The dimension."""
+        """The dimension whose keys are discovered."""
         return self.by[0]
 
     @property
@@ -113,7 +116,7 @@ class DiscoverableCells(AggregateCells):
 
     @property
     def max_keys(self) -> int:
-        """Rows with and without all measures, and a sum of each measure, for each released key."""
+        """The number of counts and sums: for each released key, rows with and without all measures, and sums."""
         return self.max_released * (2 + len(self.terms))
 
 
@@ -227,7 +230,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
                 )  # fmt: skip
 
     def check_for_silos(self) -> None:
-        """Reject numbers whose noise is drawn jointly: silos can add shares of noise only to counts and halves.
+        """Reject numbers that silos cannot add up, or whose noise is drawn jointly and so cannot be a sum of shares.
 
         Raises:
             InvalidRequest: there is more than one measure, or a variance; or an option needs all rows of a unit in one
@@ -310,17 +313,17 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
 
     @property
     def discovers(self) -> bool:
-        """Whether keys are discovered, which takes a delta."""
+        """Whether keys are discovered, which spends a delta."""
         return any(dimension.keys is not None for dimension in self.by)
 
     @property
     def approximate(self) -> bool:
-        """Whether it spends delta, so that a budget without delta is rejected."""
+        """Whether the table needs a delta, so that a budget without one is rejected."""
         return self.discovers or self.method == "gaussian"
 
     @property
     def accepts_delta(self) -> bool:
-        """Whether it gets a share of the budget's delta, if there is any."""
+        """Whether the table gets a share of the budget's delta, if there is any."""
         return self.discovers or (self.method in ("auto", "gaussian") and self.max_rows is None)
 
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:

@@ -115,7 +115,7 @@ class _Products(Statistic):
 
 
 class CrossProductCells(_Products):
-    """The statistic of a linear fit.
+    """The statistic of a linear fit: sums of products of its features and outcome (``statistics.CrossProducts``).
 
     Attributes:
         outcome: the number that the model predicts.
@@ -126,7 +126,7 @@ class CrossProductCells(_Products):
 
 
 class LabelledRowCells(_Products):
-    """The statistic of a logistic fit: sums over rows with a label, at coefficients that earlier sums decide."""
+    """The statistic of a logistic fit: sums over labelled rows, at coefficients computed from earlier noisy sums."""
 
     of_label: ClassVar[bool] = True
     kind: Literal["labelled_rows"] = "labelled_rows"

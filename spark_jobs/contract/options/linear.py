@@ -204,7 +204,7 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
 
     @property
     def approximate(self) -> bool:
-        """Whether it spends delta."""
+        """Whether the method spends delta."""
         return self.spends_delta
 
     def sizes_are_public(self, neighbours: Neighbours) -> bool:

@@ -56,8 +56,8 @@ class RowsPerUnit(Result):
     Attributes:
         bound: the bound.
         largest: the largest bound that could have been chosen.
-        units_above: how many units may have more rows than the bound; the choice aims at that.
-        tolerance: further units that may; a choice is rarely a candidate too small by more.
+        units_above: how many units the choice allows to have more rows than the bound.
+        tolerance: how many further units may have more rows, because the choice is noisy; rarely more do.
         status: ``ok``: a bound is always chosen.
     """
 

@@ -23,7 +23,7 @@ UNBIASED = ("sum", "units")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aggregate(PublishedFields):
-    """A figure of a number in every cell of a table.
+    """A figure, such as the mean of a column, in every cell of a table.
 
     Attributes:
         name: ``mean``, ``sum``, ``variance``, ``sd`` (standard deviation), a quantile, or ``units`` (distinct units);
@@ -146,7 +146,7 @@ class CellsOfTable(PublishedFields):
         return len(self.status)
 
     def of(self, name: str, of: str) -> Aggregate:
-        """The figure of this name of a column or expression.
+        """The figure ``name`` of the column or expression ``of``.
 
         Raises:
             KeyError: the table does not have it.

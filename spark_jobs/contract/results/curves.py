@@ -184,7 +184,7 @@ class RocComparison(Result):
 
     @property
     def area(self) -> Number | None:
-        """The first curve's area, if other diagnostics report it too, as ``first_is_shared``; else None."""
+        """The first curve's area if it is read from the shared release (``first_is_shared``); else None."""
         return self.first.auc if self.first_is_shared else None
 
     def with_area(self, area: Number) -> Self:

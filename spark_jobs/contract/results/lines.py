@@ -116,7 +116,10 @@ class LinearFit(Result):
 
 @dataclass(frozen=True, eq=False)
 class ListedArray(Sequence[Any]):
-    """A sequence of an array's values as ``as_json`` lists them, without the whole list in memory."""
+    """A sequence of an array's values as ``as_json`` lists them, without the whole list in memory.
+
+    It equals a list of the same values; its slices are lists.
+    """
 
     array: FloatArray
 

@@ -61,7 +61,7 @@ class PooledBins(Result):
 
     @property
     def pool_starts(self) -> list[int]:
-        """The first bin of each pool."""
+        """The index of the first bin of each pool."""
         pools = self.pool.tolist()
         return [i for i, pool in enumerate(pools) if not i or pool != pools[i - 1]]
 
@@ -75,8 +75,8 @@ class BinnedResiduals(PooledBins):
             expected calibration error in these pools. Its interval for the population may lie below it.
         mean_distance_calibrated: upper limit, at the level ``confidence``, of the released distance of a calibrated
             model, which is above 0 because rows are finite in number.
-        p_value: p-value of the test of fit, which combines the tests of ``trend_p_value`` and ``scatter_p_value``: the
-            probability, by simulation of labels and noise, that the release of a calibrated model is as extreme.
+        p_value: p-value of the test of fit, which combines those of ``trend_p_value`` and ``scatter_p_value``: the
+            probability, by simulation of labels and noise, that a calibrated model's release is at least as extreme.
         trend_p_value: p-value for a shift, slope or curve of the log-odds.
         scatter_p_value: p-value for single pools whose mean residual is too far from 0.
         residual: mean of label minus score in the pool.

@@ -219,7 +219,7 @@ async def _first_blob(filesystem: Any, container: str, prefix: str) -> str | Non
 def as_os_error() -> Iterator[None]:
     """Convert every error of an object store's client into ``OSError``, the only one that callers expect.
 
-    A login that the store refuses is a ``PermissionError``: s3fs says so itself, gcsfs and adlfs only in their own way.
+    A login that the store refuses becomes a ``PermissionError``: s3fs raises it itself, gcsfs and adlfs do not.
     """
     try:
         yield

@@ -134,7 +134,7 @@ class ReleaseLayout:
         """The layout of ``release_key`` under ``output``, paid by ``charge_id``.
 
         Raises:
-            InvalidRequest: the key is empty, or a ledger does not use such charge ids.
+            InvalidRequest: the key is empty, or the charge id does not have the form of a ledger's.
         """
         if not _CHARGE_ID.fullmatch(charge_id):
             raise InvalidRequest("charge", charge_id, "must be a charge id of the ledger", "reserve the release first")

@@ -16,7 +16,7 @@ MAX_LISTED = 100
 
 
 class ListedAlarm(Frozen):
-    """An alarm: consecutive steps at which a monitor's condition holds by more than the noise can explain.
+    """An alarm: consecutive steps at which a condition holds for every count that the noise leaves possible.
 
     Attributes:
         monitor: the index of the monitor in the request, from 0.

@@ -55,7 +55,7 @@ class StreamLayout:
         """The layout of ``key`` under ``output``, paid by ``charge_id``.
 
         Raises:
-            InvalidRequest: the key is empty, or a ledger does not use such charge ids.
+            InvalidRequest: the key is empty, or the charge id does not have the form of a ledger's.
         """
         return cls(release=ReleaseLayout.of(output, key, charge_id))
 
