@@ -54,7 +54,11 @@ def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataF
 
 
 def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The bound columns of Parquet files, or of a version of a Delta or Iceberg table; NaN sorts above all numbers."""
+    """The bound columns of Parquet files or of a Delta or Iceberg version; every NaN is made the one above all numbers.
+
+    Raises:
+        InvalidRequest: the table cannot be read.
+    """
     from pyspark.sql import functions as sf
 
     from spark_jobs.tables.expressions import quoted

@@ -64,7 +64,7 @@ def noise_scales(request: StreamRequest, measured: BoolArray) -> FloatArray:
     """The scale of the noise of each count, which is public: it depends on the request and on what was measured.
 
     A node of a hierarchy whose children were not measured also has the budget of all levels below it
-    (``mechanisms.streams.hierarchy``).
+    (``papers.streams.hierarchy``).
     """
     shape, rows = mechanism(request), rows_changed(request.neighbours)
     if not isinstance(shape, HierarchyShape):
