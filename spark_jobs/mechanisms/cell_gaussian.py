@@ -1,4 +1,4 @@
-"""Gaussian noise for the rows and sums of cells, for a delta: where a row has many numbers, or a unit few groups.
+"""Gaussian noise for the rows and sums of cells, for a delta: where a row has many numbers, or a unit several groups.
 
 A complete row changes D numbers of its cell, the rows and D - 1 sums, each by at most 1: the 2-norm of the change is at
 most ``sqrt(D)``, and that of numbers rounded to units of ``1 / UNIT`` at most ``UNIT sqrt(D)``. Noise that is drawn

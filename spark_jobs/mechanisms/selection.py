@@ -97,7 +97,19 @@ def permute_and_flip(
 def permute_and_flip_runs(
     scores: ArrayLike, lengths: ArrayLike, *, epsilon: Cost, l_inf_sensitivity: float, noise: Noise
 ) -> int:
-    """``permute_and_flip`` of candidates in runs of equal score: the same choice, from the same random words."""
+    """``permute_and_flip`` of candidates in runs of equal score: the same choice, from the same random words.
+
+    Args:
+        scores: the score of each run, left to right; shape (k,), integers or floats.
+        lengths: the number of candidates in each run; at least 1, their sum public and at most 2^22; shape (k,).
+        epsilon: the total cost.
+        l_inf_sensitivity: the sensitivity of each candidate's score; above 0.
+        noise: source of the random bits (``SecureNoise`` in production).
+
+    Raises:
+        InvalidRequest: epsilon is too small.
+        ValueError: another parameter is outside these bounds.
+    """
     length = np.asarray(lengths, dtype=np.int64)
     if length.size == 0 or length.min() < 1 or int(length.sum()) > MAX_CANDIDATES:
         raise ValueError(f"lengths: must be whole numbers of at least 1 that sum to {MAX_CANDIDATES} at most")

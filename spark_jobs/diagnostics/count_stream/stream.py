@@ -66,7 +66,7 @@ class CountStream:
 
     Neighbours: one row (one event) is present or not (``ADD_REMOVE``), or moves to another step (``REPLACE_ONE``). A
     person with k events in the stream has a privacy loss of k epsilon: bound the events per person, and divide epsilon
-    by that bound. Proof and sensitivity: ``mechanisms.streams.local_level`` and ``mechanisms.streams.pegasus``.
+    by that bound. Proof and sensitivity: ``mechanisms.streams.local_level`` and ``papers.streams.pegasus``.
 
     Counts are data, so no value of a count raises an error: it is rounded down to a whole number; a missing count (NaN,
     None) or one below 0 becomes 0, and one above 2^40 becomes 2^40. Streams that differ by one row therefore differ by
