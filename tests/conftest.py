@@ -25,4 +25,5 @@ pytest_plugins = [
     "tests.support.databases",
     "tests.support.ledgers",
     "tests.support.spark",
+    "tests.support.shared_java",
 ]

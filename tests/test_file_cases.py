@@ -75,6 +75,7 @@ def test_what_cannot_be_released_is_refused_in_one_line_for_nothing(
 
 @pytest.mark.spark
 @pytest.mark.verify
+@pytest.mark.usefixtures("shared_java")
 @pytest.mark.parametrize("name", RELEASED)
 def test_what_can_be_read_is_released_whole(dp_budget: DpBudget, tmp_path: Path, name: str) -> None:
     case, account = CASES[name], name.replace(" ", "-")

@@ -40,7 +40,7 @@ def released(ledger: PrivacyLedger, task_id: str) -> Release:
     return release
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_a_model_is_fitted_and_diagnosed_under_one_account(airflow_ledger: PrivacyLedger) -> None:
     run = run_dag(load())
     assert set(states(run).values()) == {"success"}, states(run)

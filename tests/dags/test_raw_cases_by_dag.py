@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.m
 TASKS = {name.replace(" ", "_"): name for name in QUESTIONS}
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_a_dag_holds_the_figures_of_rows_and_refuses_a_word_that_no_row_holds(
     airflow_ledger: PrivacyLedger, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -148,7 +148,7 @@ def request_of(home: Path, place: str, diagnostic: dict[str, Any]) -> dict[str, 
     }
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_every_way_to_ask_has_the_groups_of_pandas(
     airflow_ledger: PrivacyLedger, tmp_path: Path, account: str, table: pd.DataFrame, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,7 +216,7 @@ HAVING COUNT(*) > 5000 ORDER BY late DESC LIMIT 5;
 """
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_a_select_has_the_answer_of_pandas(
     airflow_ledger: PrivacyLedger, tmp_path: Path, account: str, table: pd.DataFrame, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,7 @@ def released(folder: Path) -> tuple[Path, dict[str, Any]]:
     return path.parent, dict(Release.from_json(path.read_bytes()).results["aggregates"])
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_discovered_carriers_are_those_of_pandas_and_become_a_domain_for_nothing(
     airflow_ledger: PrivacyLedger, tmp_path: Path, ledger: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +118,7 @@ def test_discovered_carriers_are_those_of_pandas_and_become_a_domain_for_nothing
     assert airflow_ledger.verification().findings == ()
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_a_public_lookup_has_the_groups_of_pandas_by_every_operator(
     airflow_ledger: PrivacyLedger, tmp_path: Path, ledger: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -91,7 +91,7 @@ def manifest(folder: Path) -> dict[str, Any]:
     return dict(Release.from_json(path.read_bytes()).results["aggregates"])
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_command_and_operator_have_the_figures_of_scikit_learn(
     airflow_ledger: PrivacyLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,7 +60,7 @@ def manifest(folder: Path) -> dict[str, Any]:
     return dict(Release.from_json(path.read_bytes()).results["profile"])
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_the_profile_is_that_of_pandas(
     airflow_ledger: PrivacyLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ FILE = Path(__file__).parents[2] / "dags" / "private_count_stream.py"
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_two_days_and_a_repeated_one(
     tmp_path: Path, airflow_ledger: PrivacyLedger, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,8 +145,15 @@ def test_engines_come_first_and_share_a_process() -> None:
         "tests/tables/test_blocks.py::test_b",
         "tests/contract/test_layout.py::test_c",
     )
-    assert rank(cluster) < rank(spark) < rank(plain)
+    releases = "tests/releasing/test_sources.py::test_e"
+    assert rank(cluster) < rank(spark) < rank(releases) < rank(plain)
+    assert group_of(releases) == group_of("tests/test_file_cases.py::test_f") == "java"
+    # of a Java of its own for each run
+    alone = "tests/releasing/test_real_application.py"
+    assert group_of(f"{alone}::test_g") == alone
     assert group_of(spark) == group_of("tests/tables/test_places.py::test_d") == "spark"
+    case = "tests/benchmarks/test_quick_runs.py::test_a_benchmark_runs[speed]"
+    assert group_of(case) == case
     assert group_of(plain) == "tests/contract/test_layout.py"
 
 

@@ -102,6 +102,7 @@ def test_a_dag_that_names_a_file_of_keys_is_refused(tmp_path: Path, airflow_ledg
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.verify
+@pytest.mark.usefixtures("shared_java")
 def test_good_bad_and_no_rows_are_released_in_the_same_form(tmp_path: Path, airflow_ledger: PrivacyLedger) -> None:
     forms = []
     for table, rows in {"good": good_rows(), "nasty": nasty_rows(), "empty": good_rows().head(0)}.items():

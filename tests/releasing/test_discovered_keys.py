@@ -14,7 +14,7 @@ from spark_jobs.contract import Release
 from tests.support.commands import Command
 from tests.support.real_tables import real_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("command", "shared_java")]
 
 TABLE = {"snapshot": {"path_version": "v1"}}
 COLUMNS = {"person": "string", "page": "string", "spend": "double between 0 and 500"}

@@ -202,6 +202,7 @@ def test_the_command_line_shows_what_the_account_fills_in(
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.usefixtures("command", "shared_java")
 def test_scores_of_300_to_850_and_words_of_two_answers_are_released(command: Command, tmp_path: Path) -> None:
     generator = np.random.default_rng(4)
     yes = generator.random(4000) < 0.4

@@ -57,6 +57,7 @@ def test_python_holds_the_figures_of_rows(question: Question, rows: pd.DataFrame
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.verify
+@pytest.mark.usefixtures("command", "shared_java")
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_command_line_holds_the_figures_of_rows(
     name: str, command: Command, table: str, rows: pd.DataFrame

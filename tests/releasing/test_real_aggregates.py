@@ -16,7 +16,7 @@ from dp_operators import cli
 from dp_operators.budget.cli import run
 from tests.support.commands import Command
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("command", "shared_java")]
 
 COLUMNS = {
     "person": "string",

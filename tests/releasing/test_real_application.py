@@ -1,4 +1,7 @@
-"""The protocol with the real application and a real Spark: killed at its own steps, raced, and run on bad data."""
+"""The protocol with the real application: killed at its own steps, raced, and run on bad data.
+
+Spark counts what needs it, a fit and keys that are discovered; all else is counted by the engine that starts sooner.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from tests.support.release_lab import Lab, make_request
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
 
+SPARK = "local[2]"
 BEFORE_THE_DRAW = ("after_count", "before_store_draw")
 AFTER_THE_DRAW = (
     # one that dies before these has left a draw, which the attempt itself goes on with: see test_crashes
@@ -51,11 +55,13 @@ def open_account(lab: Lab, table: str) -> None:
     lab.output = lab.open_account("visits", table, epsilon=100)
 
 
-def attempt(lab: Lab, table: str, *, failpoint: str = "", key: str = "", **changes: Any) -> Published:
+def attempt(
+    lab: Lab, table: str, *, failpoint: str = "", key: str = "", master: str = "embedded", **changes: Any
+) -> Published:
     snapshot = {"path": table, "snapshot": {"path_version": "v1"}}
     request = make_request(lab.output, account="visits", table=snapshot, **changes)
     runner = LocalRunner(
-        master="local[2]",
+        master=master,
         environment={VARIABLE: failpoint} if failpoint else {},
         private_dir=Path(lab.output).parent / "private",
     )
@@ -116,7 +122,8 @@ def test_one_release_killed_at_steps_of_the_application_is_drawn_and_published_o
 def test_a_fit_killed_between_its_passes_starts_again_for_the_same_charge(lab: Lab) -> None:
     table = write_table(Path(lab.output).parent / "visits", good_rows())
     open_account(lab, table)
-    fit = {"model": None, "diagnostics": [{"kind": "logistic_fit", "features": {"score": [0, 1]}}]}
+    kind = {"kind": "logistic_fit", "features": {"score": [0, 1]}}
+    fit: dict[str, Any] = {"model": None, "diagnostics": [kind], "master": SPARK}
     for failpoint in ("before_pass", "before_pass:after:1"):
         with pytest.raises(ReleaseFailed):
             attempt(lab, table, failpoint=failpoint, **fit)
@@ -149,7 +156,7 @@ def test_keys_are_discovered_by_one_draw_however_often_their_pass_is_killed(
     entry = {"kind": "aggregates", "by": [{"column": "page", "keys": "discover", "min_units": 5}]}
     asked: dict[str, Any] = {
         "model": None, "label": None, "unit": {"column": "person", "max_rows": 1}, "diagnostics": [entry],
-        "budget": {"epsilon": "1", "delta": "1e-6"},
+        "budget": {"epsilon": "1", "delta": "1e-6"}, "master": SPARK,
     }  # fmt: skip
     for failpoint in ("before_pass", "after_pass", "before_store_draw"):
         with pytest.raises(ReleaseFailed):
@@ -224,7 +231,7 @@ def test_bad_rows_give_a_release_of_the_same_shape_by_the_same_steps(lab: Lab) -
         table = write_table(Path(lab.output).parent / name, rows)
         output = lab.open_account(name, table)
         lines: list[str] = []
-        runner = LocalRunner(master="local[2]", private_dir=Path(lab.output).parent / "private")
+        runner = LocalRunner(master="embedded", private_dir=Path(lab.output).parent / "private")
         request = make_request(
             output, account=name, table={"path": table, "snapshot": {"path_version": "v1"}}, title="Visits"
         )

@@ -1,4 +1,4 @@
-"""Two months with the real application and a real Spark: the second is compared with the first, and pays for itself."""
+"""Two months with the real application: the second is compared with the first, and pays for itself."""
 
 from __future__ import annotations
 

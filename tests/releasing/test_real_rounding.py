@@ -19,7 +19,7 @@ from spark_jobs.contract import Release
 from tests.releasing.test_real_application import open_account, write_table
 from tests.support.release_lab import Lab, make_request
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.usefixtures("shared_java")]
 
 ROWS = 12_000
 THRESHOLDS = (0.3, 0.5, 0.7)

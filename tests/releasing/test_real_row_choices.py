@@ -15,7 +15,7 @@ from spark_jobs.contract import Release
 from spark_jobs.contract.privacy import PrivacyUnit
 from tests.support.commands import Command
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("command", "shared_java")]
 
 COLUMNS = {"person": "string", "region": "string in ('north', 'south')"}
 TABLE = {"snapshot": {"path_version": "v1"}}

@@ -17,7 +17,7 @@ from spark_jobs.contract.stream_keys import STREAM_KEYS_VARIABLE
 from tests.support.accounts import open_bound
 from tests.support.ledgers import new_ledger
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.verify, pytest.mark.usefixtures("shared_java")]
 
 HOUR = pd.Timedelta(hours=1)
 START = pd.Timestamp("2026-01-01")

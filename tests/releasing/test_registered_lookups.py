@@ -190,6 +190,7 @@ def exact() -> pd.DataFrame:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_java")
 @pytest.mark.parametrize("master", ["embedded", pytest.param("local[2]", marks=pytest.mark.spark)])
 def test_a_join_has_the_answer_of_pandas_on_both_engines(
     ledger: PrivacyLedger, tmp_path: Path, capsys: pytest.CaptureFixture[str], master: str

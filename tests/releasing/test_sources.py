@@ -22,6 +22,8 @@ COLUMNS = {"id": "bigint", "score": "double"}
 OTHER_COLUMNS = "must have the columns that its account binds, of the same types"
 ROWS = 400
 
+IN_ONE_JAVA = pytest.mark.usefixtures("command", "shared_java")
+
 
 @pytest.fixture
 def lake(lab: Lab) -> Path:
@@ -38,6 +40,7 @@ def write_parquet(file: Path, **columns: Any) -> None:
     pq.write_table(pa.table(columns), file)
 
 
+@IN_ONE_JAVA
 def test_json_lines_are_released_for_units_and_groups_that_are_named_by_a_path(command: Command, lake: Path) -> None:
     cities = ("Rome", "Oslo", "Bern")
     people = [
@@ -108,6 +111,7 @@ def drop(lake: Path) -> None:
         pytest.param(drop, "is a column that the account binds, and no file has it", (), marks=pytest.mark.soak),
     ],
 )
+@IN_ONE_JAVA
 def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(
     command: Command, lake: Path, change: Callable[[Path], None], line: str, states: tuple[str, ...]
 ) -> None:
@@ -124,6 +128,7 @@ def test_a_table_that_is_not_as_it_was_is_refused_for_nothing(
         ("csv", "must contain csv files that all begin with the same header", ()),
     ],
 )
+@IN_ONE_JAVA
 def test_a_table_of_an_empty_file_is_refused_for_nothing(
     command: Command, lake: Path, form: str, line: str, states: tuple[str, ...]
 ) -> None:
@@ -132,6 +137,7 @@ def test_a_table_of_an_empty_file_is_refused_for_nothing(
     command.refuses(v1(lake), line, states=states)
 
 
+@IN_ONE_JAVA
 def test_more_counts_than_a_driver_may_hold_are_refused_for_nothing(command: Command, lake: Path) -> None:
     write_parquet(lake / "v1" / "a.parquet", id=[1, 2], score=[0.25, 0.5], mark=[0.5, 0.5])
     command.open(str(lake), columns={**COLUMNS, "mark": "double"}, public=["id"])
@@ -142,6 +148,7 @@ def test_more_counts_than_a_driver_may_hold_are_refused_for_nothing(command: Com
     command.refuses(v1(lake), many, diagnostics=lines, neighbours="replace_one")
 
 
+@IN_ONE_JAVA
 def test_a_json_table_without_a_file_is_refused_for_nothing(command: Command, lake: Path) -> None:
     (lake / "v1" / "_SUCCESS").touch()
     command.open(str(lake), columns=COLUMNS, form="json")
@@ -156,10 +163,20 @@ def test_a_json_table_without_a_file_is_refused_for_nothing(command: Command, la
         pytest.param("hdfs://nowhere:1", marks=pytest.mark.soak),
     ],
 )
-def test_a_scheme_without_a_file_system_is_refused_for_nothing(command: Command, scheme: str) -> None:
+@IN_ONE_JAVA
+def test_a_scheme_without_a_file_system_is_refused_for_nothing(
+    command: Command, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a store that does not answer is asked again for a minute, so that none is called and nobody waits
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr("asyncio.sleep", _at_once)
     command.open(f"{scheme}/rows", columns=COLUMNS)
     line = "must be a table that can be read" if scheme.startswith("hdfs") else "must be in a store that Spark can read"
     command.refuses(v1(f"{scheme}/rows"), line, states=("void",))
+
+
+async def _at_once(*_: object) -> None:
+    return None
 
 
 @pytest.mark.parametrize(
@@ -174,6 +191,7 @@ def test_a_scheme_without_a_file_system_is_refused_for_nothing(command: Command,
         ({"snapshot": {}}, "by exactly one of path_version, partition and table_version"),
     ],
 )
+@IN_ONE_JAVA
 def test_a_snapshot_that_is_none_is_refused_for_nothing(
     command: Command, lake: Path, table: dict[str, Any], line: str
 ) -> None:
@@ -191,6 +209,7 @@ def test_a_snapshot_that_is_none_is_refused_for_nothing(
         ({"path_version": "v1"}, "must be table_version for the format", ()),
     ],
 )
+@IN_ONE_JAVA
 def test_a_versioned_table_without_its_connector_or_version_is_refused_for_nothing(
     command: Command, lake: Path, form: str, snapshot: dict[str, Any], line: str, states: tuple[str, ...]
 ) -> None:

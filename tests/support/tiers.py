@@ -24,10 +24,22 @@ from tests.support.repository import ROOT
 ENGINES = ("spark", "airflow", "postgres", "cluster", "browser")
 COLLECTED = pytest.StashKey[dict[str, frozenset[str]]]()
 """Every test that was collected, before any was deselected, with the names of its markers."""
-FIRST = ("cluster", "airflow", "spark", "browser", "slow")
-"""Markers of the files that are run first, in this order, so that no process waits for a slow one at the end."""
-SHARED = ("cluster", "spark")
-"""Those whose files all go to one process, so that the engine is started once."""
+ORDER = {
+    "cluster": r"pytest\.mark\.cluster\b",
+    "airflow": r"pytest\.mark\.airflow\b",
+    "spark": r"def \w+\((?:[^)]*[\s,])?spark\b\s*[:,)]",  # an argument: the run's session
+    "java": r"\bshared_java\b",
+    "browser": r"pytest\.mark\.browser\b",
+    "slow": r"pytest\.mark\.slow\b",
+}
+"""What a file is about, by the first of these expressions that its text has."""
+FIRST = ("cluster", "spark", "java", "airflow", "browser", "slow")
+"""The files that are run first, in this order, so that no process has a long one left at the end."""
+SHARED = ("cluster", "spark", "java")
+"""Those whose files all go to one process, so that the engine is started once; they take longest, so they are first."""
+
+APART = ("tests/benchmarks/test_quick_runs.py",)
+"""Files of long cases that have nothing in common, each of which goes to whichever process is free."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -118,18 +130,20 @@ def rank(nodeid: str) -> int:
 
 
 def group_of(nodeid: str) -> str:
-    """What a test is given to a process with: all tests of a shared engine, else those of its file."""
+    """What a test is given to a process with: all tests of a shared engine, else those of its file, else itself."""
     file = nodeid.partition("::")[0]
+    if file in APART:
+        return nodeid
     engine = _engine_of(file)
     return engine if engine in SHARED else file
 
 
 @cache
 def _engine_of(file: str) -> str:
-    """The first of the markers that a file of this repository names; the scheduler knows names of tests alone."""
+    """What a file of this repository is about; the scheduler knows names of tests alone."""
     path = ROOT / file
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return next((engine for engine in FIRST if f"pytest.mark.{engine}" in text), "")
+    return next((engine for engine, expression in ORDER.items() if re.search(expression, text)), "")
 
 
 class ByEngine(LoadFileScheduling):
