@@ -17,6 +17,10 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import read_written
 
 Epsilon = Annotated[str, typer.Option(help="The full cost.")]
+Rho = Annotated[
+    str | None,
+    typer.Option(help="The full cost in place of --epsilon, in a zcdp account: the noise is Gaussian then."),
+]
 Partition = Annotated[
     list[str] | None,
     typer.Option(help="A partition column and the value that it is pinned to, as NAME=VALUE; may be repeated."),

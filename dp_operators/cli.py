@@ -34,7 +34,6 @@ from dp_operators.run_command import run_release
 from dp_operators.set_up_command import init
 from dp_operators.sql_command import answer_sql
 from dp_operators.stream_commands import app as stream_commands
-from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 
 DISTRIBUTION = "airflow-provider-dp-diagnostics"
@@ -186,7 +185,7 @@ def burn_charge(
     """Count a reservation as spent, permanently, because its store is lost and it may have drawn noise."""
     with opened_ledger(ledger) as opened:
         burnt = opened.burn(charge, actor=known_actor(actor), reason=reason)
-    typer.echo(f"charge {burnt.id} of epsilon {plain(burnt.cost.epsilon)} is {burnt.state.value}")
+    typer.echo(f"charge {burnt.id} of {burnt.cost.amount} is {burnt.state.value}")
 
 
 @app.command("doctor")

@@ -15,7 +15,6 @@ from dp_operators.budget import PrivacyLedger
 from dp_operators.budget.cli import Actor, Exit, LedgerUrl, actor_or_user, open_ledger
 from spark_jobs.contract.embedded_engine import AUTO
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import load_fields, without_gate
 from spark_jobs.contract.table_request import TableRequest
@@ -135,7 +134,7 @@ def give_back_reservation(
     from dp_operators.releasing import ChargedRequest, give_back
 
     charge = give_back(ChargedRequest.of(request, ledger, key), reason=reason, actor=actor_or_user(actor))
-    typer.echo(f"charge {charge.id} of epsilon {plain(charge.cost.epsilon)} is {charge.state.value}")
+    typer.echo(f"charge {charge.id} of {charge.cost.amount} is {charge.state.value}")
 
 
 def known_actor(given: str | None) -> str:

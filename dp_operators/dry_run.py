@@ -116,12 +116,11 @@ def forecast_lines(price: Forecast[ReleaseRequest], table: ExpectedTable | None)
     charged, completed = price.charged, price.charged.request
     shown = steps_of(completed)[-1]
     widths = [] if table is None else _widths(expected_widths(shown, table))
-    cost = plain(price.cost.epsilon)
     if price.charge is not None:
-        yield f"would charge nothing to {charged.account}: {_PAID[price.charge.state]} epsilon {cost}"
+        yield f"would charge nothing to {charged.account}: {_PAID[price.charge.state]} {price.cost.amount}"
     for block, budget in price.left.items():
         where = charged.account if block == "all" else f"block {block} of {charged.account}"
-        yield f"would charge epsilon {cost} to {where}, which has {plain(budget.epsilon)} left"
+        yield f"would charge {price.cost.amount} to {where}, which has {budget.counted_as(price.cost)} left"
     if price.engine:
         yield price.engine
     parts = split_budget(shown) if price.left else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from dp_operators.command_tools import ended_by_signals
 from dp_operators.dry_run import forecast_lines
 from dp_operators.release_order import ReleaseOrder, closing_line, run_to_end
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Budget, exact_sum, plain
+from spark_jobs.contract.privacy import Budget, exact_sum, half_square
 
 if TYPE_CHECKING:
     from dp_operators.releasing import Published, WarmRunner
@@ -149,12 +149,22 @@ def _price(file: Path, order: ReleaseOrder, ledger: PrivacyLedger, runner: WarmR
 def _sum(account: str, block: str, costs: dict[str, Budget], ledger: PrivacyLedger, order: ReleaseOrder) -> Ending:
     """Whether an account's block can pay for all charges, which its composition adds up."""
     rest = left_after(ledger.account(account), block, list(costs.values()), ledger, allotment=order.options.allotment)
-    many = f"{len(costs)} charges of epsilon {plain(exact_sum(*(cost.epsilon for cost in costs.values())))} in all"
+    whole = _added(costs.values())
+    many = f"{len(costs)} charges of {whole.amount} in all"
     name = f"account {account}" if block == ALL else f"block {block} of account {account}"
-    left = f"{name} has {plain(rest.before.epsilon)} left"
+    left = f"{name} has {rest.before.counted_as(whole)} left"
     if rest.enough:
-        return Ending(name="in all", lines=(f"{many}; {left}, and {plain(rest.after.epsilon)} after them",))
+        return Ending(name="in all", lines=(f"{many}; {left}, and {rest.after.counted_as(whole)} after them",))
     return Ending(name="in all", status=Exit.REFUSED, lines=(f"{many}; {left}, which is not enough for all of them",))
+
+
+def _added(costs: Iterable[Budget]) -> Budget:
+    """The sum of costs, in rho if one of them is counted in rho."""
+    several = tuple(costs)
+    epsilon = exact_sum(*(cost.epsilon for cost in several))
+    if all(cost.currency == "epsilon" for cost in several):
+        return Budget(epsilon=epsilon)
+    return Budget(epsilon=0, rho=exact_sum(*(cost.rho or half_square(cost.epsilon) for cost in several)))
 
 
 def _ended(file: Path, work: Callable[[], Ending]) -> Ending:

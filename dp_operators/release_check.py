@@ -62,12 +62,13 @@ def broken_rules(kind: str, result: Mapping[str, Any]) -> list[str]:
 def _manifest(release: Release) -> list[str]:
     """The broken rules on payment, privacy, cost, and agreement with the request."""
     request = release.request
-    reserved = Budget.parse(request["budget"])
+    reserved = Budget.parse(request["budget"]).charged
     requested = {entry["kind"] for entry in request["diagnostics"]}
     facts = {
         "a charge pays for it": release.status == "CHARGED" and bool(release.key and release.charge_id),
         "its noise is secure": release.guarantee == PRIVATE,
-        "epsilon is above 0 and within the reservation": 0 < release.cost.epsilon <= reserved.epsilon,
+        f"{reserved.currency} is above 0 and within the reservation": release.cost.is_within(reserved)
+        and release.cost.counted_as(reserved) != "0",
         "delta is within the reservation": release.cost.delta <= reserved.delta,
         "the neighbours are those of the request": release.neighbours == request["neighbours"],
         "the unit is that of the request": release.unit.model_dump(mode="json") == request["unit"],

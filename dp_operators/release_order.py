@@ -18,7 +18,6 @@ from dp_operators.command_tools import RunOptions, request_of
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.gates import Gate, gate_in_file, gate_of
-from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written
 
@@ -125,9 +124,9 @@ def report_end(
     Raises:
         Exit: of typer, with the highest exit code, if a condition is unmet.
     """
-    cost, charge = plain(published.cost.epsilon), ledger.charge(published.charge_id)
-    again = f"found: this release was made at {charge.settled_at} for epsilon {cost}; nothing is charged now"
-    typer.echo(again if published.adopted else f"published, for epsilon {cost}", err=True)
+    cost, charge = published.cost.amount, ledger.charge(published.charge_id)
+    again = f"found: this release was made at {charge.settled_at} for {cost}; nothing is charged now"
+    typer.echo(again if published.adopted else f"published, for {cost}", err=True)
     if published.warning:
         typer.echo(published.warning, err=True)
     for line in unmet.values():
@@ -143,4 +142,4 @@ def closing_line(published: Published, ledger: PrivacyLedger) -> str:
     """One line with the headline figures, the cost, the budget that is left and the place of the report."""
     charge = ledger.charge(published.charge_id)
     left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
-    return published.line(f"{plain(left.epsilon)} left")
+    return published.line(f"{left.counted_as(published.cost)} left")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dp_operators.asked_release import Epsilon, Partition, Yes, pinned_to, release_if_agreed
+from dp_operators.asked_release import Partition, Rho, Yes, pinned_to, release_if_agreed
 from dp_operators.budget.option_groups import with_option_groups
 from dp_operators.command_tools import (
     Key,
@@ -17,6 +17,7 @@ from dp_operators.command_tools import (
     RunOptions,
     absolute_place,
 )
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.sql.answer import answer, check_answer
@@ -35,8 +36,9 @@ def answer_sql(
         ),
     ],
     *,
-    epsilon: Epsilon,
+    epsilon: Annotated[str | None, typer.Option(help="The full cost.")] = None,
     delta: Annotated[str | None, typer.Option(help="The full delta, of an account that has one.")] = None,
+    rho: Rho = None,
     partition: Partition = None,
     yes: Yes = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the answer as CSV, with the ends of intervals.")] = False,
@@ -58,7 +60,9 @@ def answer_sql(
     """
     parsed = SqlStatement.parse(sys.stdin.read() if statement == "-" else statement)
     check_answer(parsed)
-    given = parsed.fields(epsilon=epsilon, delta=delta, partition=pinned_to(partition))
+    if epsilon is None and rho is None:
+        raise InvalidRequest("epsilon", None, "is required, or rho in a zcdp account", "give what it may cost")
+    given = parsed.fields(epsilon=epsilon, delta=delta, rho=rho, partition=pinned_to(partition))
     if output is not None:
         given["output"] = absolute_place(output)
 

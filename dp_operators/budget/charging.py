@@ -133,6 +133,7 @@ class ChargingLedger(LedgerReader):
         release: str,
         epsilon: Any,
         delta: Any = 0,
+        rho: Any = None,
         blocks: Iterable[str] = (ALL,),
         allotment: str | None = None,
         request_sha256: str,
@@ -150,6 +151,7 @@ class ChargingLedger(LedgerReader):
             release: the release key.
             epsilon: the epsilon of the whole cost.
             delta: the delta of the whole cost.
+            rho: the rho of the whole cost, if it was counted in rho; the epsilon is 0 then.
             blocks: the blocks that were read.
             allotment: the name of the sub-budget that was charged with the account.
             request_sha256: hash of the request that was paid for.
@@ -166,6 +168,7 @@ class ChargingLedger(LedgerReader):
             release=validation.name_of("release", release, limit=1000),
             epsilon=epsilon,
             delta=delta,
+            rho=rho,
             blocks=validation.block_names(blocks),
             allotment=validation.optional_name("allotment", allotment, limit=200),
             request_sha256=validation.optional_name("request_sha256", request_sha256),

@@ -45,6 +45,7 @@ from spark_jobs.contract.privacy import (
     exact_decimal,
     exact_difference,
     exact_sum,
+    half_square,
     plain,
 )
 
@@ -278,12 +279,6 @@ def _rounded(number: Decimal, step: Decimal) -> Decimal:
 
 def _step(number: Decimal) -> Decimal:
     return Decimal(1).scaleb(max(number.adjusted() + 1, 0) - MAX_DIGITS)
-
-
-def half_square(epsilon: Decimal) -> Decimal:
-    """The rho of a pure epsilon, epsilon^2/2 (Bun and Steinke 2016, proposition 1.4)."""
-    with localcontext(prec=200):
-        return epsilon * epsilon / 2
 
 
 def _half(delta: Decimal) -> Decimal:

@@ -73,7 +73,7 @@ def left_after(
         spent = ledger.blocks(account.name, allotment=payer).get(block, zero_cost(account.composition))
         charged = spent
         for cost in costs:
-            charged = added(charged, cost_in(account.composition, cost.epsilon, cost.delta))
+            charged = added(charged, cost_in(account.composition, cost.epsilon, cost.delta, cost.rho))
         before.append(room(limits, spent, kind))
         after.append(room(limits, charged, kind))
         enough = enough and fits(limits, charged)

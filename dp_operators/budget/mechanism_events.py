@@ -26,10 +26,9 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any
 
-from dp_operators.budget.composition import half_square
 from dp_operators.budget.values import Charge
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import MAX_DIGITS, Budget, delta_of_rows, exact_decimal, exact_sum, plain
+from spark_jobs.contract.privacy import MAX_DIGITS, Budget, delta_of_rows, exact_decimal, exact_sum, half_square, plain
 
 PURE, LAPLACE, GAUSSIAN, APPROXIMATE = ("pure", "laplace", "gaussian", "approximate")
 _AMOUNTS = {PURE: ("epsilon",), LAPLACE: ("epsilon",), GAUSSIAN: ("rho",), APPROXIMATE: ("epsilon", "delta")}
@@ -95,7 +94,12 @@ def is_within_cost(events: Iterable[MechanismEvent], charge: Charge) -> bool:
 
 
 def planned_events(cost: Budget) -> tuple[dict[str, str], ...]:
-    """The events of a request before its draw, as the ledger stores them: one mechanism that spends the whole cost."""
+    """The events of a request before its draw, as the ledger stores them: one mechanism that spends the whole cost.
+
+    None of a rho, which does not say what mechanism spends it.
+    """
+    if cost.rho is not None:
+        return ()
     if cost.delta == 0:
         return ({"mechanism": PURE, "epsilon": plain(cost.epsilon)},)
     return ({"mechanism": APPROXIMATE, "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)},)
@@ -104,7 +108,8 @@ def planned_events(cost: Budget) -> tuple[dict[str, str], ...]:
 def drawn_events(draw: Mapping[str, Any], *, max_rows: int) -> tuple[dict[str, str], ...] | None:
     """The mechanism events of a draw, as the ledger stores them, for a whole privacy unit; None if the draw has none.
 
-    A draw states the cost of each mechanism for one row; a unit of several rows loses more (``delta_of_rows``).
+    A draw states the cost of each mechanism for one row; a unit of several rows loses more (``delta_of_rows``). Of a
+    budget of rho it states each rho for the unit, and what has no epsilon is Gaussian noise.
 
     Args:
         draw: the fields of the opened draw.
@@ -136,6 +141,8 @@ def _event_of_unit(spending: Mapping[str, Any], rows: int) -> dict[str, str]:
     label = ": ".join(str(spending[name]) for name in ("diagnostic", "label") if spending.get(name))
     with localcontext(prec=4 * MAX_DIGITS):
         of_unit = {"label": label, "epsilon": plain(epsilon * rows)}
+    if delta == 0 and epsilon == 0:
+        return {"mechanism": GAUSSIAN, "label": label, "rho": plain(exact_decimal(spending["rho"]))}
     if delta == 0:
         return {"mechanism": PURE, **of_unit}
     return {"mechanism": APPROXIMATE, **of_unit, "delta": plain(delta_of_rows(epsilon, delta, rows))}

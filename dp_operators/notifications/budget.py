@@ -163,7 +163,7 @@ def _released(ledger: LedgerReader, charge: Charge, figures: str, place: str) ->
     from dp_operators.budget.left import left_in
 
     left, _ = left_in(ledger.account(charge.account), charge.blocks, ledger)
-    cost = f"epsilon {plain(charge.cost.epsilon)}, {plain(left.epsilon)} left"
+    cost = f"{charge.cost.amount}, {left.counted_as(charge.cost)} left"
     return f"{charge.account}: {', '.join(filter(None, (figures, cost)))}, {place}"
 
 

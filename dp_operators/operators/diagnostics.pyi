@@ -72,6 +72,7 @@ class ReleaseArguments(TaskArguments, total=False):
     model: str | Mapping[str, Any] | None
     epsilon: object
     delta: object
+    rho: object
     neighbours: str | None
     unit: Mapping[str, Any] | None
     where: str | None
@@ -597,7 +598,7 @@ class AggregatesOperator(DiagnosticOperator):
         confidence: nominal level of intervals.
         method: the noise of rows and sums: ``k_norm`` (drawn jointly for a cell; pure), ``gaussian`` (spends delta), or
             ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. Without a delta
-            it is ``k_norm``.
+            it is ``k_norm``, and with a budget of rho ``gaussian``.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all combinations of their groups; without dimensions, there is one cell of all rows. If keys
             are discovered, which spends a delta, there is only one dimension.

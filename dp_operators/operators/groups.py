@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 Notify = Callable[[str], object]
-OF_SENSOR = ("account", "epsilon", "delta", "blocks", "allotment", "privacy_ledger_conn_id", "deployment", "federation")
+OF_SENSOR = (
+    "account", "epsilon", "delta", "rho", "blocks", "allotment", "privacy_ledger_conn_id", "deployment", "federation",
+)  # fmt: skip
 """The parameters of the release that its sensor has too."""
 
 
@@ -50,7 +52,8 @@ def private_release_group(
             past a fraction of its cap. None notifies nobody.
         alert_at: the fractions of the cap that cause an alert.
         all_releases: whether ``alert`` also gets a line with the headline figures of each release.
-        release: the parameters of the release; ``account`` and ``epsilon`` are required, because the sensor needs them.
+        release: the parameters of the release; ``account``, and ``epsilon`` or ``rho``, are required, because the
+            sensor needs them.
 
     Raises:
         InvalidRequest: ``account`` or ``epsilon`` is missing, or a constant is wrong.
@@ -80,7 +83,7 @@ def release_tasks(
 ) -> ReleaseDiagnosticsOperator:
     """The tasks of ``private_release_group`` in the current DAG and group, connected; the release is returned."""
     for name in ("account", "epsilon"):
-        if release.get(name) is None:
+        if release.get(name) is None and (name == "account" or release.get("rho") is None):
             raise InvalidRequest(name, None, "is required, because the sensor reads it", "give it to the group itself")
     connection = release.get("privacy_ledger_conn_id", PrivacyLedgerHook.default_conn_name)
     on_failure = {} if alert is None else {"on_failure_callback": partial(notify_failure, alert)}

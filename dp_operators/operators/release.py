@@ -21,7 +21,6 @@ from dp_operators.tasks.metrics import count_release, count_stale
 from spark_jobs.contract.expressions.blocks import ALL
 from spark_jobs.contract.figures import undefined_kinds
 from spark_jobs.contract.gates import Gate, gate_in_file, gate_of
-from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.written import Written, read_written
 
@@ -57,6 +56,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         diagnostics: what to release: a kind, or a list of kinds, with or without options. An ``ecdf`` may be compared
             with an earlier release, which ``compare_with`` names in the same ways as ``model``.
         epsilon, delta: the full cost, as exact decimals.
+        rho: the full cost in place of them, in a ``zcdp`` account; it pays for tables of aggregates by Gaussian noise.
         neighbours: ``add_remove`` (the default) or ``replace_one``.
         unit: the privacy unit; one row by default.
         where: a filter in the allowed syntax.
@@ -118,6 +118,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         diagnostics: str | Sequence[Any] | None = None,
         epsilon: object = None,
         delta: object = None,
+        rho: object = None,
         neighbours: str | None = None,
         unit: Mapping[str, Any] | None = None,
         where: str | None = None,
@@ -147,7 +148,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
     ) -> None:
         fields = given_fields({
             "account": account, "table": table, "label": label, "model": model, "diagnostics": diagnostics,
-            "epsilon": epsilon, "delta": delta, "neighbours": neighbours, "unit": unit, "where": where,
+            "epsilon": epsilon, "delta": delta, "rho": rho, "neighbours": neighbours, "unit": unit, "where": where,
             "output": output, "blocks": blocks, "title": title, "record": record, "scoring": scoring,
             "federation": federation, "input_suite": input_suite, "row_id": row_id,
         })  # fmt: skip
@@ -291,7 +292,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
             self.log.info("would charge nothing: charge %s is %s", expected.charge.id, expected.charge.state)
         else:
             self.log.info(
-                "would charge epsilon %s to account %s: %s",
-                plain(expected.cost.epsilon), charged.account, ", ".join(remaining),
+                "would charge %s to account %s: %s",
+                expected.cost.amount, charged.account, ", ".join(remaining),
             )  # fmt: skip
         return {"account": charged.account, "cost": expected.cost.model_dump(mode="json"), "remaining": remaining}

@@ -12,7 +12,7 @@ from spark_jobs.contract.request_documents import load_fields, load_model, witho
 from spark_jobs.contract.store.layout import MANIFEST_NAME
 from spark_jobs.contract.written import Written, read_written
 
-BUDGET = ("epsilon", "delta")
+BUDGET = ("epsilon", "delta", "rho")
 FIELDS = (
     "account", "table", "label", "model", "diagnostics", "neighbours", "unit", "where", "output", "blocks", "title",
     "record", "scoring", "federation", "input_suite", "row_id",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dp_operators.operators.release import ReleaseDiagnosticsOperator
-from dp_operators.operators.requests import given_fields
+from dp_operators.operators.requests import BUDGET, given_fields
 from dp_operators.tasks.constants import check_constants, check_given, is_constant
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.sql.answer import answer, check_answer
@@ -37,6 +37,7 @@ class PrivateSqlOperator(ReleaseDiagnosticsOperator):
         sql: one SELECT; FROM names the account, and ``VERSION AS OF '{{ ds }}'`` the version of its table.
         epsilon: the full cost, as an exact decimal.
         delta: the full delta, of an account that has one.
+        rho: the full cost in a ``zcdp`` account, in place of epsilon: the noise is Gaussian then.
         release: every other parameter of ``ReleaseDiagnosticsOperator`` but ``account``, ``where``, ``diagnostics``,
             ``request``, ``label``, ``model``, ``scoring`` and ``gate``.
 
@@ -52,9 +53,11 @@ class PrivateSqlOperator(ReleaseDiagnosticsOperator):
         "sql": "sql",
     }
 
-    def __init__(self, *, sql: str, epsilon: object, delta: object = None, **release: Any) -> None:
+    def __init__(
+        self, *, sql: str, epsilon: object = None, delta: object = None, rho: object = None, **release: Any
+    ) -> None:
         _refuse_others(release)
-        super().__init__(epsilon=epsilon, delta=delta, **release)
+        super().__init__(epsilon=epsilon, delta=delta, rho=rho, **release)
         self.sql = sql
         if not self._created_by_mapping:
             _check(sql, self.request)
@@ -95,7 +98,7 @@ def _with_statement(statement: SqlStatement, others: Any) -> dict[str, Any]:
     check_answer(statement)
     given = dict(others) if isinstance(others, Mapping) else {}
     budget = given.pop("budget", {})
-    fields = statement.fields(epsilon=budget.get("epsilon"), delta=budget.get("delta"))
+    fields = statement.fields(**{name: budget.get(name) for name in BUDGET})
     table = {**fields.get("table", {}), **(given.pop("table", None) or {})}
     return {**fields, **given, **({"table": table} if table else {})}
 

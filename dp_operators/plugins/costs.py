@@ -7,6 +7,7 @@ earlier release or a saved model. It looks only into the output's folder, which 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from threading import Lock
 from typing import Any
 
@@ -25,7 +26,7 @@ from dp_operators.releasing.preflight import Forecast
 from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
-from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.privacy import Budget, exact_difference, plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.request_documents import json_fields, yaml_fields
 from spark_jobs.contract.table_request import TableRequest
@@ -92,12 +93,13 @@ def _answer(text: str, stated: Mapping[str, str], ledger: PrivacyLedger) -> dict
     return {
         "account": expected.charged.account,
         "cost": _amount(expected.cost),
+        "currency": expected.cost.currency,
         "paid": None if expected.charge is None else expected.charge.state.value,
         "blocks": [_block(name, left, expected) for name, left in expected.left.items()],
         "parts": [
             {
                 "kinds": f"{_bought(part)}{', '.join(part.kinds)}",
-                "cost": _amount(part.granted),
+                "cost": _amount(part.granted.charged),
                 "shared": part.shared,
             }
             for part in split_budget(completed)
@@ -152,10 +154,10 @@ def _widths(request: ReleaseRequest, table: ExpectedTable) -> list[dict[str, Any
 
 
 def _block(name: str, left: Budget, expected: Forecast[Any]) -> dict[str, str]:
-    rest = left.epsilon - expected.cost.epsilon
-    return {"name": name, "left": plain(left.epsilon), "after": plain(max(rest, rest * 0))}
+    has, cost = Decimal(left.counted_as(expected.cost)), Decimal(expected.cost.counted_as(expected.cost))
+    return {"name": name, "left": plain(has), "after": plain(max(exact_difference(has, cost), Decimal(0)))}
 
 
 def _amount(budget: Budget) -> str:
-    shown = f"epsilon {plain(budget.epsilon)}"
+    shown = budget.amount
     return shown if not budget.delta else f"{shown}, delta {plain(budget.delta)}"

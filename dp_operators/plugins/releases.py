@@ -18,7 +18,6 @@ from dp_operators.releasing import ReleaseError
 from dp_operators.releasing.committed_releases import CommittedRelease, committed_release
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.headlines import interval_text, number_text
-from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.release import ReleaseFile
 from spark_jobs.contract.store.layout import release_folder
 
@@ -141,7 +140,7 @@ def _facts(published: CommittedRelease) -> dict[str, Any]:
         "drawn_at": release.drawn_at[:16].replace("T", " "),
         "statement": [line for line in release.statement.splitlines() if line.strip()],
         "statuses": release.statuses,
-        "epsilon": plain(release.cost.epsilon),
+        "cost": release.cost.amount,
         "plots": [file.name for file in release.files if file.media_type == _PLOT],
         "report": any(file.name == REPORT for file in release.files),
         "files": [_file(file) for file in release.files],

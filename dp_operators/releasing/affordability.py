@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dp_operators.budget.errors import BudgetExceeded
 from dp_operators.budget.values import ALL, ChargeState
 from spark_jobs.contract.privacy import Budget, exact_sum, plain
+from spark_jobs.contract.rho_budget import with_epsilon
 from spark_jobs.contract.row_choice import choice_key
 
 if TYPE_CHECKING:
@@ -49,16 +50,30 @@ class AffordabilityCheck:
     """The cost of a release, to be compared with what its account has left.
 
     Attributes:
-        account, epsilon, delta, blocks, allotment: as for ``PrivacyLedger.reserve``.
+        account, epsilon, delta, rho, blocks, allotment: as for ``PrivacyLedger.reserve``.
         key: the release's key; a release that is charged already is affordable. Empty to ignore existing charges.
     """
 
     account: str
-    epsilon: Any
+    epsilon: Any = None
     delta: Any = 0
+    rho: Any = None
     blocks: Sequence[str] = (ALL,)
     allotment: str | None = None
     key: str = ""
+
+    @property
+    def cost(self) -> Budget:
+        """What would be charged.
+
+        Raises:
+            InvalidRequest: it is no cost.
+        """
+        if self.rho is None:
+            return Budget(epsilon=self.epsilon, delta=self.delta).require_positive()
+        # a stored check has an epsilon of 0
+        given = None if self.epsilon in (None, "0") else self.epsilon
+        return Budget(**with_epsilon({"epsilon": given, "delta": self.delta, "rho": self.rho})).charged
 
     def run(self, ledger: LedgerReader) -> Affordability:
         """Compare once; the ledger is only read.
@@ -67,7 +82,7 @@ class AffordabilityCheck:
             InvalidRequest: there is no such account, block or sub-budget, or the account cannot count this cost.
             LedgerUnavailable: the ledger cannot be reached.
         """
-        cost = Budget(epsilon=self.epsilon, delta=self.delta).require_positive()
+        cost = self.cost
         if self.key and self._is_charged(ledger, cost):
             return Affordability(pays=True, reason="it has its charge already")
         try:
@@ -75,12 +90,13 @@ class AffordabilityCheck:
                 self.account,
                 epsilon=cost.epsilon,
                 delta=cost.delta,
+                rho=cost.rho,
                 blocks=self.blocks,
                 allotment=self.allotment,
             )
         except BudgetExceeded as exceeded:
             return Affordability.of_exceeded(exceeded)
-        return Affordability(pays=True, reason=f"account {self.account} can pay epsilon {plain(cost.epsilon)}")
+        return Affordability(pays=True, reason=f"account {self.account} can pay {cost.amount}")
 
     def _is_charged(self, ledger: LedgerReader, cost: Budget) -> bool:
         charge = ledger.find_charge(self.account, self.key)
@@ -93,6 +109,7 @@ class AffordabilityCheck:
             epsilon=exact_sum(*(one.cost.epsilon for one in parts)),
             delta=exact_sum(*(one.cost.delta for one in parts)),
         )
-        return (paid.epsilon, paid.delta) == (cost.epsilon, cost.delta) and all(
+        in_rho = charge.cost.rho if cost.currency == "rho" else None
+        return (paid.epsilon, paid.delta, in_rho) == (cost.epsilon, cost.delta, cost.rho) and all(
             one.state in (ChargeState.RESERVED, ChargeState.COMMITTED) for one in parts
         )

@@ -16,13 +16,12 @@ from dp_operators.releasing.errors import ReleaseDamaged, ReleaseFailed
 from dp_operators.releasing.first_release import pays_for
 from dp_operators.releasing.following import Progress
 from dp_operators.releasing.preflight import check_before_charge
-from dp_operators.releasing.requests import account_state
+from dp_operators.releasing.requests import account_state, price
 from dp_operators.releasing.reservations import claim, require_claim
 from dp_operators.releasing.rollback_guard import anchor_entry, require_no_rollback
 from dp_operators.releasing.runners import suited
 from dp_operators.releasing.sealed_drafts import closed_elsewhere
 from dp_operators.releasing.submissions import Submission
-from spark_jobs.contract.privacy import plain
 from spark_jobs.contract.store.failpoints import failpoint
 from spark_jobs.contract.store.layout import ReleaseLayout, release_folder
 from spark_jobs.contract.store.sealing import Seal
@@ -105,13 +104,15 @@ class ChargedAttempt(ChargedRequest[AnyRequest]):
             check_before_charge(self, runner=self.runner, allotment=self.allotment)
             claim(self.store, self.output, self.key, self.account)
         failpoint("before_reserve")
+        cost = price(self.request)
         charge = self.ledger.reserve(
             self.account,
             release=self.key,
-            epsilon=self.request.budget.epsilon,
-            delta=self.request.budget.delta,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            rho=cost.rho,
             blocks=self.request.blocks,
-            events=planned_events(self.request.budget),
+            events=planned_events(cost),
             allotment=self.allotment,
             request_sha256=request_sha256,
             neighbours=self.request.neighbours,
@@ -120,7 +121,7 @@ class ChargedAttempt(ChargedRequest[AnyRequest]):
             actor=self.actor,
         )
         failpoint("after_reserve")
-        self.progress(f"charge {charge.id}: {charge.state} epsilon {plain(charge.cost.epsilon)} of {self.account}")
+        self.progress(f"charge {charge.id}: {charge.state} {charge.cost.amount} of {self.account}")
         return charge
 
     def store_request(self, charge: Charge, layout: ReleaseLayout, seal: Seal) -> None:

@@ -8,7 +8,8 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from dp_operators.budget.mechanism_events import drawn_events
-from spark_jobs.contract.privacy import Budget, exact_decimal, exact_sum
+from spark_jobs.contract.odds import gaussian_excess
+from spark_jobs.contract.privacy import Budget, exact_decimal, exact_sum, half_square
 from spark_jobs.contract.release import PRIVATE
 from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 
@@ -48,7 +49,9 @@ class OpenedDraw:
         """The parts of the draw that the charge does not pay for, in words; empty for a sound draw.
 
         The privacy loss of one call of the noise sampler for one row, times the rows of a unit, must not exceed the
-        charge. What the mechanisms spent must add up to the draw's cost, which must be within the charge.
+        charge: as an epsilon, or as a rho where the charge is one. Gaussian noise is no epsilon's: it needs a delta, of
+        which it leaves at most the charge's beyond the charge's epsilon, or a charge of rho. What the mechanisms spent
+        must add up to the draw's cost, which must be within the charge.
         """
         try:
             with localcontext(prec=200):
@@ -58,16 +61,37 @@ class OpenedDraw:
         return tuple(what for what, holds in facts.items() if not holds)
 
     def _facts(self, charge: Charge) -> dict[str, bool]:
-        rows, cost = charge.unit.max_rows, Budget.parse(self.fields["cost"])
-        spent = exact_sum(*(exact_decimal(event["epsilon"]) for event in self.fields["events"]))
-        largest = [Decimal(loss) for part in self.fields["noise"] for loss in part.values()]
+        cost = Budget.parse(self.fields["cost"])
         return {
             "its draw's charge": self.fields["charge_id"] == charge.id,
             "its draw's request": self.fields["request_sha256"] == charge.request_sha256,
             "its draw's noise, which is not private": self.fields["guarantee"] == PRIVATE,
-            "its draw's cost, which exceeds the reservation": cost.epsilon <= charge.cost.epsilon
-            and cost.delta <= charge.cost.delta,
-            "its draw's mechanisms, which do not add up to its cost": spent * rows == cost.epsilon,
-            "its draw's noise, which is too small for its cost": max(largest, default=Decimal(0)) * rows
-            <= charge.cost.epsilon,
+            "its draw's cost, which exceeds the reservation": cost.is_within(charge.cost),
+            "its draw's mechanisms, which do not add up to its cost": self._adds_up(cost, charge),
+            "its draw's noise, which is too small for its cost": self._is_noisy(charge),
         }
+
+    def _adds_up(self, cost: Budget, charge: Charge) -> bool:
+        """Whether mechanisms spent the draw's cost; of a charge of rho, each at least what a pure epsilon costs."""
+        events, rows = self.fields["events"], charge.unit.max_rows
+        epsilons = [exact_decimal(event["epsilon"]) * rows for event in events]
+        if charge.cost.currency == "epsilon":
+            return cost.rho is None and exact_sum(*epsilons) == cost.epsilon
+        rhos = [exact_decimal(event["rho"]) for event in events]
+        paid = all(half_square(epsilon) <= rho for epsilon, rho in zip(epsilons, rhos, strict=True))
+        return paid and exact_sum(*rhos) == cost.rho
+
+    def _is_noisy(self, charge: Charge) -> bool:
+        """Whether no call of the noise sampler lost more than the whole charge; of a charge of rho, than its events."""
+        rows, cost = charge.unit.max_rows, charge.cost
+        losses = [(kind, Decimal(loss)) for part in self.fields["noise"] for kind, loss in part.items()]
+        pure = [loss * rows for kind, loss in losses if kind != "gaussian"]
+        gaussian = max((loss for kind, loss in losses if kind == "gaussian"), default=None)
+        if cost.currency == "rho":
+            spent = max((exact_decimal(event["rho"]) for event in self.fields["events"]), default=Decimal(0))
+            bound = min(spent, cost.rho or Decimal(0))
+            return all(loss <= bound for loss in [*map(half_square, pure), *([] if gaussian is None else [gaussian])])
+        within = max(pure, default=Decimal(0)) <= cost.epsilon
+        if gaussian is None:
+            return within
+        return within and cost.delta > 0 and gaussian_excess(float(cost.epsilon), float(gaussian * rows)) <= cost.delta

@@ -102,7 +102,7 @@ def _payment(release: Release, charge: Charge | None, manifest: str) -> Iterator
     ):
         if claimed != paid:
             yield f"{MANIFEST_NAME}: its {what} is not that of charge {charge.id}"
-    if release.cost.epsilon > charge.cost.epsilon or release.cost.delta > charge.cost.delta:
+    if not release.cost.is_within(charge.cost):
         yield f"{MANIFEST_NAME}: its cost is above that of charge {charge.id}"
 
 

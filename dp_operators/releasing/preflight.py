@@ -9,7 +9,7 @@ from dp_operators.budget import ChargeConflict, ChargeState
 from dp_operators.releasing.charged_terms import AnyRequest, ChargedRequest
 from dp_operators.releasing.errors import ReleaseClosed, as_release_errors
 from dp_operators.releasing.first_release import UNFINISHED, pays_for
-from dp_operators.releasing.requests import check_budget, check_request
+from dp_operators.releasing.requests import check_budget, check_request, price
 from dp_operators.releasing.runners import suited
 from spark_jobs.contract.columns import ColumnNeed, MissingColumn
 from spark_jobs.contract.errors import InvalidRequest
@@ -125,7 +125,7 @@ def forecast(
     with as_release_errors():
         left = check_before_charge(unpaid, runner=runner, allotment=allotment, writing=False)
     return Forecast(
-        charged=charged, cost=unpaid.request.budget, left=left, charge=None, engine=suited(runner, whole)[1]
+        charged=charged, cost=price(unpaid.request), left=left, charge=None, engine=suited(runner, whole)[1]
     )
 
 

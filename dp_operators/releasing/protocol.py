@@ -73,7 +73,7 @@ from dp_operators.releasing.row_choices import after_choice
 from dp_operators.releasing.sealed_drafts import SealedDrafts, closed_elsewhere, require_paid
 from dp_operators.releasing.submissions import Submission
 from spark_jobs.contract.headlines import HeadlineFigure, figures_text, headlines
-from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.privacy import Budget
 from spark_jobs.contract.release import Release
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.failpoints import failpoint
@@ -134,7 +134,7 @@ class Published:
     def line(self, left: str) -> str:
         """One line: headline figures, cost, what is left (the text ``left``), and the place of the report."""
         figures = [text] if (text := figures_text(self.results, self.left_out)) else []
-        return ", ".join([*figures, f"epsilon {plain(self.cost.epsilon)}", left, f"report: {self.report}"])
+        return ", ".join([*figures, self.cost.amount, left, f"report: {self.report}"])
 
 
 def release(

@@ -16,6 +16,7 @@ from dp_operators.releasing.drafts import require_releases
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.first_release import stored_sha256
 from dp_operators.releasing.inspection import RECONCILED, known_charge
+from dp_operators.releasing.requests import price
 from dp_operators.releasing.reservations import events_of
 from dp_operators.releasing.rollback_guard import begin_epoch
 from dp_operators.releasing.stream_records import record_published_steps
@@ -163,7 +164,7 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
     content = store.read(layout.request) or b""
     request = stored_request(content)
     account, _ = require_charged(request)
-    key = _key(store, root)
+    key, cost = _key(store, root), price(request)
     existing = ledger.find_charge(account, key)
     if existing is not None and existing.counts:
         return False
@@ -172,8 +173,9 @@ def _restore(store: ObjectStore, root: str, charge_id: str, ledger: PrivacyLedge
             account,
             id=charge_id,
             release=key,
-            epsilon=request.budget.epsilon,
-            delta=request.budget.delta,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            rho=cost.rho,
             blocks=request.blocks,
             allotment=_allotment(store.read(layout.account)),
             request_sha256=stored_sha256(content) if isinstance(request, ReleaseRequest) else request.charged_sha256,

@@ -30,7 +30,7 @@ _SHOWN = Decimal("1e-15")
 
 def price(request: TableRequest) -> Budget:
     """The cost that the ledger reserves for ``request`` in each of its blocks: the request's whole budget."""
-    return request.budget
+    return request.budget.charged
 
 
 def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
@@ -95,7 +95,9 @@ def check_budget(request: TableRequest, ledger: PrivacyLedger, allotment: str | 
     """
     name, _ = require_charged(request)
     cost = price(request)
-    return ledger.affordable(name, epsilon=cost.epsilon, delta=cost.delta, blocks=request.blocks, allotment=allotment)
+    return ledger.affordable(
+        name, epsilon=cost.epsilon, delta=cost.delta, rho=cost.rho, blocks=request.blocks, allotment=allotment
+    )
 
 
 def require_output(output: str, account: Account) -> None:

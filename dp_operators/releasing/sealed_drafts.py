@@ -121,8 +121,7 @@ def require_paid(release: Release, draw: OpenedDraw, charge: Charge) -> None:
         "its request": release.request_sha256 == charge.request_sha256,
         "its relation": release.neighbours is charge.neighbours,
         "its unit": release.unit == charge.unit,
-        "its cost, which exceeds the reservation": release.cost.epsilon <= charge.cost.epsilon
-        and release.cost.delta <= charge.cost.delta,
+        "its cost, which exceeds the reservation": release.cost.is_within(charge.cost),
         "its noise, which is not private": release.guarantee == PRIVATE,
     }
     wrong = [*(name for name, holds in facts.items() if not holds), *draw.mismatches(charge)]

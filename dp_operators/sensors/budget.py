@@ -18,7 +18,7 @@ from dp_operators.tasks.metrics import count_stale
 from dp_operators.tasks.rendering import TextTemplates
 from dp_operators.triggers.budget import NEVER, PAYS, REFUSED, UNREACHABLE, PrivacyBudgetTrigger
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Budget, plain
+from spark_jobs.contract.privacy import plain
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -53,6 +53,7 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
     Args:
         account: the ledger account.
         epsilon, delta: the cost of the release, as exact decimals; templated, like ``account``, ``blocks`` and the ids.
+        rho: the cost in place of them, in a ``zcdp`` account; templated.
         blocks: the ledger's blocks to charge, or ``interval`` for the blocks of the run's data interval.
         allotment: a sub-budget of the account that must be able to pay as well.
         on_exhausted: what to do while the budget does not suffice. ``wait``: check again until ``timeout``, as a cap
@@ -79,6 +80,7 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
         "account",
         "epsilon",
         "delta",
+        "rho",
         "blocks",
         "allotment",
         "release_task_id",
@@ -92,8 +94,9 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
         self,
         *,
         account: str,
-        epsilon: object,
+        epsilon: object = None,
         delta: object = 0,
+        rho: object = None,
         blocks: str | Sequence[str] = ("all",),
         allotment: str | None = None,
         on_exhausted: Literal["wait", "fail", "skip"] = "wait",
@@ -108,6 +111,7 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
         self.account = account
         self.epsilon = epsilon
         self.delta = delta
+        self.rho = rho
         self.blocks = blocks
         self.allotment = allotment
         self.deferrable = deferrable
@@ -179,8 +183,9 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
         with closing(hook.get_ledger()) as ledger:
             check = self._make_check(context, hook, ledger)
         fields = dict(vars(check), blocks=list(check.blocks))
-        cost = Budget(epsilon=check.epsilon, delta=check.delta)
-        return {**fields, "epsilon": plain(cost.epsilon), "delta": plain(cost.delta)}
+        cost = check.cost
+        in_rho = {"rho": None} if cost.rho is None else {"rho": plain(cost.rho)}
+        return {**fields, "epsilon": plain(cost.epsilon), "delta": plain(cost.delta), **in_rho}
 
     def _make_check(self, context: Context, hook: PrivacyLedgerHook, ledger: PrivacyLedger) -> AffordabilityCheck:
         from dp_operators.releasing.affordability import AffordabilityCheck
@@ -196,6 +201,7 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
             account=self.account,
             epsilon=self.epsilon,
             delta=self.delta,
+            rho=self.rho,
             blocks=blocks_of_run(blocks, self.account, ledger, context),
             allotment=self.allotment or None,
             key=key,

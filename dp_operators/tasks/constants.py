@@ -99,7 +99,7 @@ def _check_budget(budget: Mapping[str, Any]) -> None:
     for part, amount in budget.items():
         if amount is not None and is_constant(amount):
             exact_decimal(amount, what=f"budget.{part}")
-    if budget.get("epsilon") is None:
+    if budget.get("epsilon") is None and budget.get("rho") is None:
         raise InvalidRequest("budget.epsilon", None, "is required", "give the cost of the release, e.g. '1'")
     if is_constant(budget):
         _check_constant("budget", budget)

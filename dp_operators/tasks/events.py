@@ -89,7 +89,7 @@ class ReleaseEvent(PaidEvent):
     @property
     def line(self) -> str:
         """One line with the headline figures, the cost and what is left."""
-        return self.published.line(f"{plain(self.left.epsilon)} left")
+        return self.published.line(f"{self.left.counted_as(self.published.cost)} left")
 
     def to_dict(self) -> dict[str, Any]:
         """The asset event's ``extra``: plain JSON types."""

@@ -90,16 +90,19 @@ class RecordingNoise:
         self._note("laplace", epsilon)
         return deposit(counts, epsilon=epsilon, **terms)
 
-    def take_largest(self, *, times: Decimal = Decimal(1), rows: int = 1) -> dict[str, str]:
+    def take_largest(self, *, times: Decimal = Decimal(1), rows: int = 1, rhos: int | None = None) -> dict[str, str]:
         """The largest privacy loss of a single call since this method was last called, by kind of noise, for one row.
 
         Args:
             times: the ratio of a call's loss to the epsilon that it asks for (``BudgetPart.noise_factor``).
             rows: the number of rows that share the loss of a call equally.
+            rhos: how many times the rho of a call a unit loses, where the budget is one of rho.
         """
         largest, self._largest = self._largest, {}
         with localcontext(prec=4 * MAX_DIGITS):
-            return {kind: plain(loss * times / rows) for kind, loss in largest.items()}
+            times_rho = times if rhos is None else Decimal(rhos)
+            lost = {kind: loss * (times_rho if kind == "gaussian" else times) for kind, loss in largest.items()}
+            return {kind: plain(loss / rows) for kind, loss in lost.items()}
 
     def _note(self, kind: str, loss: Cost) -> None:
         self.drawn = True

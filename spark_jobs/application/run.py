@@ -25,9 +25,10 @@ from spark_jobs.contract.budget_split import BudgetPart, part_of_left_out, pays_
 from spark_jobs.contract.embedded_engine import EMBEDDED, require_embedded
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.left_out import CAUSES, LEFT_OUT
+from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import ByGroupOptions
 from spark_jobs.contract.preflight import preflight
-from spark_jobs.contract.privacy import Budget, exact_sum, plain
+from spark_jobs.contract.privacy import Budget, exact_sum, plain, rho_of_epsilon
 from spark_jobs.contract.release import PartSpending, Release, ReleaseFile, ReleasePart
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.store.draft_folder import DraftFolder
@@ -36,7 +37,7 @@ from spark_jobs.contract.store.layout import ApplicationStage, ReleaseLayout
 from spark_jobs.contract.store.objects import ObjectStore
 from spark_jobs.contract.store.sealing import Seal, SealBroken, sha256
 from spark_jobs.diagnostics._shared_groups.measurement import measure_shared
-from spark_jobs.diagnostics.diagnostic import Draw, Terms, diagnostic
+from spark_jobs.diagnostics.diagnostic import Draw, RhoTerms, Terms, diagnostic
 from spark_jobs.mechanisms.left_out import count_left_out
 from spark_jobs.mechanisms.meter import Spending
 from spark_jobs.mechanisms.noise import Noise
@@ -255,11 +256,11 @@ def measure(
             measurements[part.kinds[0]] = measurement.to_dict()
         spent = [_stated(event, part) for event in measurement.spendings]
         events += [{"diagnostic": " + ".join(part.kinds), **event.to_dict()} for event in spent]
-        cost = part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
+        cost = _cost(part, spent)
         spendings = tuple(part.spending(event.label, event) for event in spent)
         parts.append(ReleasePart(kinds=part.kinds, cost=cost, spendings=spendings))
         rows = part.max_rows if part.of_units else 1
-        largest.append(recording.take_largest(times=part.noise_factor, rows=rows))
+        largest.append(recording.take_largest(times=part.noise_factor, rows=rows, rhos=part.losses_of_rho))
     if LEFT_OUT in counts:
         part = part_of_left_out(request)
         left_out, paid, bought = _measure_left_out(request, part, counts[LEFT_OUT], recording)
@@ -285,15 +286,26 @@ def measure(
 
 
 def _stated(event: Spending, part: BudgetPart) -> Spending:
-    """What a mechanism spent, for one of the account's rows of a unit."""
+    """What a mechanism spent, for one of the account's rows of a unit; of a budget of rho, its rho for the unit."""
     epsilon = part.of_row(event.epsilon)
+    if part.granted.rho is not None and event.rho is not None:
+        return replace(event, epsilon=epsilon, rho=part.rho_of_unit(event.rho))
     return replace(event, epsilon=epsilon, delta=part.stated_delta(event.delta, epsilon))
 
 
+def _cost(part: BudgetPart, spent: Sequence[Spending]) -> Budget:
+    """What mechanisms cost a whole unit: a rho, if their budget is one."""
+    if part.granted.rho is not None:
+        return Budget(epsilon=0, rho=exact_sum(*(event.rho for event in spent if event.rho is not None)))
+    return part.cost(exact_sum(*(event.epsilon for event in spent)), exact_sum(*(event.delta for event in spent)))
+
+
 def _total(parts: Sequence[ReleasePart]) -> Budget:
+    rhos = [part.cost.rho for part in parts if part.cost.rho is not None]
     return Budget(
         epsilon=exact_sum(*(part.cost.epsilon for part in parts)),
         delta=exact_sum(*(part.cost.delta for part in parts)),
+        rho=exact_sum(*rhos) if rhos else None,
     )
 
 
@@ -306,10 +318,14 @@ def _measure_left_out(
     drawn = {"counts": dict(zip(CAUSES, noisy.tolist(), strict=True)), "epsilon": plain(epsilon)}
     if not pays_for_left_out(request):
         return drawn, [], []
-    label, of_row = "rows that did not count", part.of_row(epsilon)
-    cost = part.cost(of_row, Decimal(0))
-    spending = PartSpending(label=label, epsilon=cost.epsilon)
-    event = {"diagnostic": LEFT_OUT, "label": label, "epsilon": plain(of_row), "delta": "0"}
+    spent = Spending(label="rows that did not count", epsilon=part.of_row(epsilon))
+    cost = part.cost(spent.epsilon, Decimal(0))
+    spending = PartSpending(label=spent.label, epsilon=cost.epsilon)
+    if part.granted.rho is not None:
+        rho, law = rho_of_epsilon(cost.epsilon), LossLaw.CONCENTRATED
+        spent, spending = replace(spent, law=law, rho=rho), spending.changed(law=law, rho=rho)
+        cost = Budget(epsilon=0, rho=rho)
+    event = {"diagnostic": LEFT_OUT, **spent.to_dict()}
     return drawn, [event], [ReleasePart(kinds=(LEFT_OUT,), cost=cost, spendings=(spending,))]
 
 
@@ -323,12 +339,14 @@ def _measure_part(
     # counts by group are those of all rows, too
     options = next((one for one in part.diagnostics if isinstance(one, ByGroupOptions)), part.diagnostics[0])
     statistics = [counts[statistic] for statistic in options.statistics]
-    terms = Terms(
+    terms: Terms = Terms(
         epsilon=part.epsilon_per_row,
         delta=part.delta_per_row if options.accepts_delta else 0,
         neighbours=request.neighbours,
         noise=noise,
     )
+    if part.rho_per_row is not None:
+        terms = RhoTerms(rho=part.rho_per_row, neighbours=request.neighbours, noise=noise)
     if part.shared:
         return measure_shared(statistics[0], part.diagnostics, terms)
     statistic = statistics[0] if len(statistics) == 1 else tuple(statistics)

@@ -27,6 +27,10 @@ calibrated to all rows of the unit at once, so that its delta and rho are those 
 (``mechanisms.cell_gaussian``). The loss of the rows that count is then not proportional to their number, and the
 counts of the unit's other rows would add to it: where there is a delta, those counts get a share of their own.
 
+A budget of rho pays for one table with Gaussian noise; the counts of rows that did not count have a share of it. A unit
+loses ``k^2`` times the rho of one of its k rows, or, with g groups of r rows each, ``g r^2`` times. Pure noise costs
+the epsilon whose half square its share is. What is spent of a rho is stated for a whole unit.
+
 The variance of headline figures between units with several rows is measured in a part of its own, whose share of
 epsilon is taken first. Its mechanism runs at the cost to a unit, however many rows a unit has
 (``mechanisms.unit_squares``); where costs are stated for one row, this cost is divided by the most rows of a unit.
@@ -48,7 +52,9 @@ from spark_jobs.contract.privacy import (
     Budget,
     Neighbours,
     delta_of_rows,
+    epsilon_of_rho,
     exact_difference,
+    share,
 )
 from spark_jobs.contract.release import PartSpending
 from spark_jobs.contract.request import ReleaseRequest
@@ -69,11 +75,13 @@ class BudgetPart:
             in a later part, of its own.
         rest: whether this is such a later part.
         of_units: whether it pays for measuring how much the figures of these diagnostics vary between units.
-        granted: what the part may cost, for a whole privacy unit.
+        granted: what the part may cost, for a whole privacy unit; of a budget of rho, its share, and the epsilon whose
+            half square this is.
         max_rows: the most rows that one unit may have.
         noise_factor: the noise, as a multiple of that of one table at the same cost: above 1 in a federation
             (``Agreement.noise_factor``), below 1 where fewer rows of a unit are used than the account allows.
         of_groups: whether units are bounded in their groups and there is a delta, which is then that of a whole unit.
+        rhos_of_row: how many times the rho of one row a unit loses.
     """
 
     diagnostics: tuple[Options, ...]
@@ -84,6 +92,7 @@ class BudgetPart:
     rest: bool = False
     of_units: bool = False
     of_groups: bool = False
+    rhos_of_row: int = 1
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -104,6 +113,28 @@ class BudgetPart:
         # a little less, so that the rounding in ``of_row`` cannot push the sum above what is granted
         margin = Decimal(1000) if self.noise_factor > 1 else Decimal(1000) / self.noise_factor
         return part - margin * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
+
+    @property
+    def losses_of_rho(self) -> int | None:
+        """``rhos_of_row``, if the budget is one of rho."""
+        return None if self.granted.rho is None else self.rhos_of_row
+
+    @property
+    def rho_per_row(self) -> Decimal | None:
+        """The rho that Gaussian noise may cost one row; None unless the budget is one of rho."""
+        if self.granted.rho is None or self.rhos_of_row == 1:
+            return self.granted.rho
+        part = share(self.granted.rho, self.rhos_of_row, digits=KEPT_DIGITS)
+        # a little less, so that rounding in ``rho_of_unit`` cannot push the sum above what is granted
+        return part - 1000 * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
+
+    def rho_of_unit(self, rho: Decimal) -> Decimal:
+        """What a unit loses where one of its rows loses ``rho``, rounded up to digits of a cost."""
+        if self.rhos_of_row == 1:
+            return rho
+        with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
+            whole = rho * self.rhos_of_row
+            return whole.quantize(Decimal(1).scaleb(max(whole.adjusted() + 1, 0) - KEPT_DIGITS))
 
     def of_row(self, epsilon: Decimal) -> Decimal:
         """What a mechanism's ``epsilon`` costs for one of the account's rows: times ``noise_factor``, rounded up."""
@@ -155,11 +186,13 @@ class BudgetPart:
 
         Under rho-zCDP, k rows cost ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and one Gaussian vector's loss
         is that at k times the sensitivity. No other loss law is known to hold for several rows. If ``of_groups``, the
-        delta and rho of Gaussian noise are already those of a unit.
+        delta and rho of Gaussian noise are already those of a unit; of a budget of rho, rho is.
         """
         rows, rho = self.max_rows, spent.rho
         with localcontext(prec=4 * MAX_DIGITS):
             of_unit = spent.epsilon * rows
+        if self.granted.rho is not None:
+            return PartSpending(label=label, epsilon=of_unit, law=spent.law, rho=rho)
         # rounded up, as an exact product may have more digits than are kept
         with localcontext(prec=KEPT_DIGITS, rounding=ROUND_CEILING):
             of_rho = None if rho is None else +rho * (1 if self.of_groups else rows**2)
@@ -176,12 +209,26 @@ def part_of_left_out(request: ReleaseRequest) -> BudgetPart:
     them, because each row is counted in only one of the two. What is spent for a whole unit, however many rows it has,
     belongs to neither.
     """
+    if request.budget.rho is not None:
+        return _part_of_rho(request, (), _rho_of_left_out(request.budget.rho))
     return _part_of(request, (), _epsilon_of_left_out(request), Decimal(0))
+
+
+def _rho_of_left_out(rho: Decimal) -> Decimal:
+    return share(rho, SHARE, digits=KEPT_DIGITS)
+
+
+def _part_of_rho(request: ReleaseRequest, diagnostics: tuple[Options, ...], rho: Decimal) -> BudgetPart:
+    bound = request.group_bound
+    part = _part_of(request, diagnostics, epsilon_of_rho(rho), Decimal(0))
+    rhos = request.rows_of_unit**2 if bound is None else bound.groups * bound.rows**2
+    return replace(part, granted=Budget(epsilon=part.granted.epsilon, rho=rho), rhos_of_row=rhos)
 
 
 def pays_for_left_out(request: ReleaseRequest) -> bool:
     """Whether the counts of rows that did not count have a share of the budget, rather than cost nothing."""
-    return request.neighbours is not Neighbours.ADD_REMOVE or _of_groups(request)
+    in_rho = request.budget.rho is not None
+    return in_rho or request.neighbours is not Neighbours.ADD_REMOVE or _of_groups(request)
 
 
 def _of_groups(request: ReleaseRequest) -> bool:
@@ -201,6 +248,9 @@ def _epsilon_of_units(request: ReleaseRequest) -> Decimal:
 
 def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
     """The parts of a request's budget, in the order of its diagnostics; a shared part stands at its first."""
+    if request.budget.rho is not None:
+        rest = exact_difference(request.budget.rho, _rho_of_left_out(request.budget.rho))
+        return (_part_of_rho(request, request.diagnostics, rest),)
     separate = request.budget.epsilon > SHARED_UP_TO * request.unit.max_rows
     groups = _apart(request.diagnostics) if separate else _groups(request.diagnostics)
     using = {options.kind for group in groups for options in group.users}

@@ -164,6 +164,18 @@ def gaussian_tail(exponent: float, rho: float) -> float:
     return 0.5 * (math.erfc((exponent - rho) / width) + math.erfc((exponent + rho) / width))
 
 
+def gaussian_excess(epsilon: float, rho: float) -> float:
+    """The exact delta of Gaussian noise beyond ``epsilon``: ``E[(1 - e^(epsilon - L))+]`` for ``L ~ N(rho, 2 rho)``.
+
+    Rounded towards 0: where the difference of both terms is all rounding, or ``e^epsilon`` overflows, it is 0.
+    """
+    if rho <= 0 or epsilon > 700:
+        return 0.0
+    width = 2 * math.sqrt(rho)
+    above, scaled = math.erfc((epsilon - rho) / width), math.exp(epsilon) * math.erfc((epsilon + rho) / width)
+    return max(0.5 * (above - scaled) - 1e-12 * above, 0.0)
+
+
 def concentrated_tail(exponent: float, rho: float) -> float:
     """An upper bound on ``P(|L| > exponent)`` for a rho-zCDP mechanism."""
     if exponent <= rho:

@@ -8,14 +8,14 @@ counts are few enough for the driver's memory.
 from __future__ import annotations
 
 from spark_jobs.contract.binding import VERSIONED_FORMATS
-from spark_jobs.contract.budget_split import split_budget
+from spark_jobs.contract.budget_split import BudgetPart, split_budget
 from spark_jobs.contract.column_checks import check_columns
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expressions.blocks import BlockBy
 from spark_jobs.contract.federation import BY_KEYS
 from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.options.streams import MIN_EPSILON
-from spark_jobs.contract.privacy import plain
+from spark_jobs.contract.privacy import half_square, plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.row_choice import require_bound
 from spark_jobs.contract.stream_request import StreamRequest
@@ -108,8 +108,26 @@ def require_budget(request: ReleaseRequest) -> None:
         InvalidRequest: a part is too small; the message gives the smallest that the diagnostic needs.
     """
     for part in split_budget(request):
+        if part.granted.rho is not None:
+            require_rho(part)
+            continue
         for options in () if part.of_units else part.diagnostics:
             options.check_share(part.epsilon_per_row, part.delta_per_row)
+
+
+def require_rho(part: BudgetPart) -> None:
+    """Reject a part of rho that is too small for its mechanisms.
+
+    Raises:
+        InvalidRequest: it is.
+    """
+    epsilon = max(options.min_epsilon for options in part.diagnostics)
+    if part.epsilon_per_row < epsilon:
+        smallest = half_square(epsilon * part.max_rows)
+        raise InvalidRequest(
+            "budget.rho", f"{part.granted.rho:.3g} for {part.kinds[0]}", f"must be at least {smallest:.3g}",
+            "give more rho, or lower unit.max_rows",
+        )  # fmt: skip
 
 
 def require_stream(request: StreamRequest) -> None:

@@ -6,7 +6,7 @@ import math
 import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, localcontext
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, PlainSerializer, model_validator
 
@@ -120,6 +120,28 @@ def share_of(number: Decimal, part: Decimal) -> Decimal:
         return amount.quantize(Decimal(1).scaleb(max(amount.adjusted() + 1, 0) - MAX_DIGITS))
 
 
+def half_square(epsilon: Decimal) -> Decimal:
+    """The rho of a pure epsilon (Bun and Steinke 2016, proposition 1.4)."""
+    with localcontext(prec=200):
+        return epsilon * epsilon / 2
+
+
+def rho_of_epsilon(epsilon: Decimal) -> Decimal:
+    """``half_square``, rounded up to digits of a cost."""
+    with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
+        rho = epsilon * epsilon / 2
+        return rho.quantize(Decimal(1).scaleb(max(rho.adjusted() + 1, 0) - KEPT_DIGITS))
+
+
+def epsilon_of_rho(rho: Decimal) -> Decimal:
+    """The largest epsilon of ``KEPT_DIGITS`` digits whose half square is at most ``rho``: what pure noise may cost."""
+    with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_FLOOR):
+        root = (2 * rho).sqrt()
+        step = Decimal(1).scaleb(max(root.adjusted() + 1, 0) - KEPT_DIGITS)
+        kept = root.quantize(step)
+        return kept if half_square(kept) <= rho else kept - step
+
+
 def delta_of_rows(epsilon: Decimal, delta: Decimal, rows: int) -> Decimal:
     """The delta for a unit of ``rows`` rows of a mechanism that is (``epsilon``, ``delta``)-DP for one row.
 
@@ -147,7 +169,8 @@ class Budget(Frozen):
     Attributes:
         epsilon: at least 0 and at most 10^12; a cost must be above 0 (``require_positive``).
         delta: at least 0 and below 1; 0 is pure differential privacy.
-        rho: the zCDP parameter, for accounts that compose in zCDP; None elsewhere.
+        rho: the zCDP parameter, for accounts that compose in zCDP; None elsewhere. A request that states it has the
+            ``epsilon_of_rho`` for its epsilon; a cost in rho has none.
     """
 
     epsilon: Annotated[ExactDecimal, _exact]
@@ -175,6 +198,33 @@ class Budget(Frozen):
                 "leave it out unless the account composes in zCDP",
             )  # fmt: skip
         return self
+
+    @property
+    def currency(self) -> Literal["epsilon", "rho"]:
+        """What a cost is counted in: rho, if it has no epsilon."""
+        return "rho" if self.rho is not None and self.epsilon == 0 else "epsilon"
+
+    @property
+    def amount(self) -> str:
+        """What is counted of it, in words: ``epsilon 0.1``, or ``rho 0.005``."""
+        return f"{self.currency} {self.counted_as(self)}"
+
+    def counted_as(self, cost: Budget) -> str:
+        """How much of this there is in the currency of a cost."""
+        return plain(self.epsilon if cost.currency == "epsilon" else self.rho or Decimal(0))
+
+    @property
+    def charged(self) -> Budget:
+        """What a ledger is charged for a request of this budget: of one that states a rho, the rho alone."""
+        return self if self.rho is None else Budget(epsilon=0, rho=self.rho)
+
+    def is_within(self, other: Budget) -> bool:
+        """Whether no amount is above that of ``other``."""
+        return (
+            self.epsilon <= other.epsilon
+            and self.delta <= other.delta
+            and (self.rho or Decimal(0)) <= (other.rho or Decimal(0))
+        )
 
     def require_positive(self) -> Self:
         """This budget, after checking that it can pay for noise at all.

@@ -16,6 +16,7 @@ from spark_jobs.contract.options import DIAGNOSTICS, Options, Statistic
 from spark_jobs.contract.options.base import entries_of
 from spark_jobs.contract.privacy import ExactDecimal, GroupBound, exact_decimal, plain
 from spark_jobs.contract.request_documents import load_fields, without_gate
+from spark_jobs.contract.rho_budget import require_gaussian
 from spark_jobs.contract.stated_scale import with_stated_scale
 from spark_jobs.contract.table_request import TableRequest, canonical, canonical_sha256
 from spark_jobs.contract.tables import Label, LinearModel, LogisticModel, Model, Scoring
@@ -87,11 +88,14 @@ class ReleaseRequest(TableRequest):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        other = next((options.kind for options in self.diagnostics if not options.accepts_rho), None)
+        require_gaussian(self.budget, other, federated=self.federation is not None)
         for options in self.diagnostics:
-            if options.approximate and self.budget.delta == 0:
+            if options.approximate and self.budget.delta == 0 and self.budget.rho is None:
+                in_rho = ", in a zcdp account a rho in place of epsilon" if options.accepts_rho else ""
                 raise InvalidRequest(
                     "budget.delta", "0", f"must be above 0 for {options.kind} with these options",
-                    "give a delta such as '1e-6', or choose a method with pure privacy",
+                    f"give a delta such as '1e-6'{in_rho}, or choose a method with pure privacy",
                 )  # fmt: skip
             options.check(self)
         if self.group_bound is not None and len(self.diagnostics) > 1:

@@ -141,6 +141,10 @@ class StreamRequest(TableRequest):
             raise InvalidRequest(
                 "steps", self.steps, f"must end before the year {_YEARS[1]}", "name fewer steps"
             ) from None
+        if self.budget.rho is not None:
+            raise InvalidRequest(
+                "budget.rho", str(self.budget.rho), "must be left out: a stream has pure privacy", "give an epsilon"
+            )
         if self.budget.delta != 0:
             raise InvalidRequest(
                 "budget.delta", str(self.budget.delta), "must be 0: a stream has pure privacy", "leave it out"

@@ -21,6 +21,7 @@ from spark_jobs.contract.input_suites import InputSuite
 from spark_jobs.contract.privacy import Budget, Neighbours, PrivacyUnit, replaced_within
 from spark_jobs.contract.public_groups import with_public_groups
 from spark_jobs.contract.request_documents import json_fields, load_fields, yaml_fields
+from spark_jobs.contract.rho_budget import with_epsilon
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.contract.values import Frozen
 
@@ -35,7 +36,7 @@ class TableRequest(Frozen):
         account: the ledger account that pays; None only for a draft outside the ledger.
         table: the pinned table; a request that is to be charged gives only its path or name, and its state.
         where: an optional filter of the allow-list; rows for which it is not true are left out.
-        budget: the full cost.
+        budget: the full cost: an epsilon, and a delta, or a rho alone (``contract.rho_budget``).
         neighbours: the relation of the guarantee.
         unit: the privacy unit.
         blocks: the ledger's blocks that are read and charged; ``2026-01..2026-03`` stands for the blocks from the first
@@ -77,6 +78,11 @@ class TableRequest(Frozen):
     @classmethod
     def _expanded_blocks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return expand_ranges(value, what="")
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _budget_of_rho(cls, value: Any) -> Any:
+        return with_epsilon(value)
 
     @model_validator(mode="after")
     def _check_budget(self) -> Self:

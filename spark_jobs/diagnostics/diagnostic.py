@@ -13,8 +13,9 @@ from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
-from pydantic import ConfigDict, SkipValidation
+from pydantic import ConfigDict, SkipValidation, model_validator
 
+from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.grids import EARLIEST_ROUNDING, ROUNDING
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import Neighbours, exact_sum
@@ -22,7 +23,7 @@ from spark_jobs.contract.values import Frozen
 from spark_jobs.diagnostics.class_sizes import ClassSizes
 from spark_jobs.diagnostics.sampling import Influence, Sampling
 from spark_jobs.mechanisms import codec
-from spark_jobs.mechanisms.meter import BudgetMeter, Spending
+from spark_jobs.mechanisms.meter import BudgetMeter, RhoMeter, Spending
 from spark_jobs.mechanisms.noise import Cost, Noise, SecureNoise
 from spark_jobs.numeric_threads import one_thread
 
@@ -63,6 +64,42 @@ class Terms(Frozen):
             InvalidRequest: the budget is not above 0.
         """
         return BudgetMeter(self.epsilon, self.delta)
+
+    def require_budget(self) -> None:
+        """Refuse a budget that can pay for nothing.
+
+        Raises:
+            InvalidRequest: it is not above 0.
+        """
+        self.meter()
+
+
+class RhoTerms(Terms):
+    """Terms of a measurement whose budget may be a rho.
+
+    Attributes:
+        epsilon: 0 if the budget is a rho.
+        rho: largest rho that it may spend, of a row; nothing else is spent then.
+    """
+
+    epsilon: Cost = Decimal(0)
+    rho: Cost | None = None
+
+    def require_budget(self) -> None:
+        """Refuse a budget that can pay for nothing; see ``Terms``."""
+        if self.rho is None:
+            self.meter()
+        else:
+            RhoMeter(self.rho)
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if self.rho is not None and (self.epsilon or self.delta):
+            raise InvalidRequest(
+                "rho", str(self.rho), "must be the whole budget, without an epsilon or a delta",
+                "leave them out, or rho",
+            )  # fmt: skip
+        return self
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -205,7 +242,7 @@ class Diagnostic(Generic[P, S, D, R]):
         return self.summarise(draw, seed=seed, **({"sampling": sampling} if self.of_population else {}))
 
     def _measure(self, statistic: S, terms: Terms) -> D:
-        terms.meter()  # an invalid budget is reported before an option that does not fit it
+        terms.require_budget()  # an invalid budget is reported before an option that does not fit it
         return self.measurement.measure(statistic, terms, terms)
 
     def render(self, result: R, request: ReleaseRequest) -> Rendering:

@@ -52,7 +52,7 @@ class ReleaseFacts:
         if (self.key is None) != (self.charge_id is None):
             raise ValueError("key and charge_id go together: a release has both, a draft has neither")
         budget = self.request.budget
-        if self.cost.epsilon > budget.epsilon or self.cost.delta > budget.delta:
+        if not self.cost.is_within(budget):
             raise ValueError("cost must not exceed the request's budget")
 
     @property

@@ -137,6 +137,8 @@ def formal_cost(cost: Budget) -> str:
 
 def quoted_odds(facts: ReleaseFacts) -> Odds:
     """The bound on odds that a release states: from its mechanisms if they are known, else from its cost alone."""
+    if facts.cost.rho is not None:
+        return odds(Spent.of(facts.cost))
     spendings = [spending for part in facts.parts for spending in part.spendings]
     if not all(part.spendings for part in facts.parts) or not spendings:
         return odds(Spent.of(facts.cost))
@@ -352,6 +354,8 @@ def _spendings(part: ReleasePart) -> str:
 
 
 def _spent(spent: PartSpending) -> str:
+    if spent.epsilon == 0:
+        return formal_cost(Budget(epsilon=0, rho=spent.rho))
     delta = "" if spent.delta == 0 else f", δ = {probability(spent.delta)}"
     return f"{equals('ε', spent.epsilon)}{delta}"
 

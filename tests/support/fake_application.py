@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,15 @@ def _count(behaviour: str) -> None:
         time.sleep(0.01)
 
 
+def of_rho(rho: Decimal) -> dict[str, Any]:
+    spent = {"diagnostic": "aggregates", "label": "noise", "epsilon": "0", "delta": "0", "law": "gaussian"}
+    return {
+        "cost": {"epsilon": "0", "delta": "0", "rho": plain(rho)},
+        "events": [{**spent, "rho": plain(rho)}],
+        "noise": [{"gaussian": plain(rho)}],
+    }
+
+
 def draw_of(charge_id: str, request: ReleaseRequest, account: AccountState, /, **changes: Any) -> bytes:
     epsilon, of_row = plain(request.budget.epsilon), plain(request.budget.epsilon / request.unit.max_rows)
     fields = {
@@ -148,6 +158,7 @@ def draw_of(charge_id: str, request: ReleaseRequest, account: AccountState, /, *
         "cost": {"epsilon": epsilon, "delta": "0"},
         "events": [{"diagnostic": "roc_curve", "label": "noise", "epsilon": of_row, "delta": "0"}],
         "noise": [{"laplace": of_row}],
+        **({} if request.budget.rho is None else of_rho(request.budget.rho)),
         "account": account.model_dump(mode="json"),
         "drawn": secrets.token_hex(16),
         "request": request.to_dict(),
@@ -180,7 +191,7 @@ def _write_draft(
         guarantee=PRIVATE,
         request_sha256=draw["request_sha256"],
         request=draw["request"],
-        cost=Budget(epsilon=request.budget.epsilon),
+        cost=Budget(epsilon=request.budget.epsilon) if request.budget.rho is None else request.budget.charged,
         neighbours=request.neighbours,
         unit=request.unit,
         statement="A statement.",

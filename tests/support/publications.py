@@ -140,7 +140,7 @@ def facts(*, draft: bool = False, **changes: Any) -> ReleaseFacts:
         "request": asked,
         "key": None if draft else "demo/release_diagnostics/release/2026-11-21T00:00:00+00:00",
         "charge_id": None if draft else "c-7f3a9d",
-        "cost": asked.budget,
+        "cost": asked.budget.charged,
         "rules": (
             "A row whose any_visit is neither 1 nor 0 is dropped.",
             "A row without a score is dropped.",

@@ -29,7 +29,7 @@ class AggregatesSettings(Settings):
         confidence: nominal level of intervals.
         method: the noise of rows and sums: ``k_norm`` (drawn jointly for a cell; pure), ``gaussian`` (spends delta), or
             ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. Without a delta
-            it is ``k_norm``.
+            it is ``k_norm``, and with a budget of rho ``gaussian``.
     """
 
     marginals: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MAX_MARGINALS)] = ()

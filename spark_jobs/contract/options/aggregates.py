@@ -326,6 +326,12 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         """Whether the table gets a share of the budget's delta, if there is any."""
         return self.discovers or (self.method in ("auto", "gaussian") and self.max_rows is None)
 
+    @property
+    def accepts_rho(self) -> bool:
+        """Whether a budget of rho can pay for it: for Gaussian noise, in groups that are public."""
+        of_release = self.max_rows is not None and not isinstance(self.max_rows, int)
+        return self.method != "k_norm" and not self.discovers and not of_release
+
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
         """Also reject a delta too large for epsilon to bound what a missing key reveals (``discovered_keys``)."""
         super().check_share(epsilon, delta)

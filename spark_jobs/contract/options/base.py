@@ -227,6 +227,11 @@ class Options(Frozen):
         return self.approximate
 
     @property
+    def accepts_rho(self) -> bool:
+        """Whether a budget of rho can pay for it: its noise is Gaussian then (``contract.rho_budget``)."""
+        return False
+
+    @property
     def unit_figures(self) -> tuple[str, ...]:
         """The figures, most important first, whose variance between units a request pays to measure.
 

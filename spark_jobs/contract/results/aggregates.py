@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spark_jobs.contract.figure import Ends, Numbers, figure
@@ -192,9 +193,10 @@ class AggregateTable(CellsOfTable, Result):
             ``weak`` cell's mean is the whole range of its bounds. None, and not published, where groups are public.
         min_units: the fewest units with which a key could be released; None, and not published, in the same case.
         lookups: the lookups of its dimensions; not published if there are none.
+        rho: what a budget of rho was charged for a row; published in place of epsilon. None where it was an epsilon.
     """
 
-    ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon neighbours guarantee status count * marginals"
+    ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon rho neighbours guarantee status count * marginals"
     ARRAYS_LAST: ClassVar[bool] = False
 
     status: tuple[str, ...]  # type: ignore[assignment]  # of each cell
@@ -202,9 +204,12 @@ class AggregateTable(CellsOfTable, Result):
     released_above: float | None = None
     min_units: int | None = None
     lookups: tuple[LookedUp, ...] = ()
+    rho: Decimal | None = None
 
     def published(self) -> dict[str, Any]:
-        """The published fields; those of discovered keys, and of lookups, are absent where there are none."""
-        absent: dict[str, Any] = {"released_above": None, "min_units": None, "lookups": ()}
+        """The published fields, with one cost; those of discovered keys, and of lookups, only where there are some."""
+        absent: dict[str, Any] = {"released_above": None, "min_units": None, "lookups": (), "rho": None}
         fields = super().published()
+        if self.rho is not None:
+            del fields["epsilon"]
         return {name: value for name, value in fields.items() if name not in absent or value != absent[name]}

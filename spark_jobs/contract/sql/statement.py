@@ -76,13 +76,19 @@ class SqlStatement:
             raise InvalidRequest("sql", text, "is nested too deeply", "simplify it") from None
 
     def fields(
-        self, *, epsilon: object, delta: object = None, partition: Mapping[str, Any] | None = None
+        self,
+        *,
+        epsilon: object = None,
+        delta: object = None,
+        rho: object = None,
+        partition: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The fields of the request.
 
         Args:
-            epsilon: the full cost.
+            epsilon: the full cost; None if that is a rho.
             delta: the full delta; None for none.
+            rho: the full cost in an account that counts rho, in place of epsilon.
             partition: partition columns and the values that they are pinned to; only if the statement names no version.
 
         Raises:
@@ -92,12 +98,14 @@ class SqlStatement:
             raise InvalidRequest("partition", None, "must not be given beside VERSION AS OF", "leave one of them out")
         snapshot = self.snapshot or ({"partition": dict(partition)} if partition else None)
         entry = {"kind": "aggregates", "by": [dict(one.fields) for one in self.by], "measures": list(self.measures)}
+        amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        budget = {name: amount for name, amount in amounts.items() if amount is not None}
         return {
             "account": self.account,
             **({"table": {"snapshot": dict(snapshot)}} if snapshot else {}),
             **({"where": self.where} if self.where else {}),
             "diagnostics": [entry],
-            "budget": {"epsilon": epsilon, **({} if delta is None else {"delta": delta})},
+            "budget": budget or {"epsilon": None},
         }
 
 

@@ -4,7 +4,8 @@ The numbers of a cell get their noise together, and all cells cost as much as on
 and calendar periods; the cells are all their combinations, and every cell is released, empty or not. Keys that are not
 public are discovered for a delta: the keys that enough units have are released, with their numbers.
 
-Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``. With discovered keys
+Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``. Of a budget of rho,
+``rho``-zCDP, with Gaussian noise (``mechanisms.cell_gaussian``). With discovered keys
 ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key. See ``mechanisms.discovered_keys``.
 
 Example:
@@ -25,13 +26,13 @@ from spark_jobs.contract.options import AggregatesOptions, AggregatesSettings
 from spark_jobs.contract.results.aggregates import Aggregate, AggregateTable
 from spark_jobs.diagnostics.aggregates.discovered import summarise
 from spark_jobs.diagnostics.aggregates.measurement import AggregatesDraw, measure_cells
-from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, Terms
+from spark_jobs.diagnostics.diagnostic import Diagnostic, Measurement, RhoTerms
 from spark_jobs.statistics import AggregateSums, SumsByKey
 
 __all__ = ["DIAGNOSTIC", "Aggregate", "AggregateTable", "AggregatesDraw", "measure", "release", "summarise"]
 
 
-class Call(AggregatesSettings, Terms):
+class Call(AggregatesSettings, RhoTerms):
     """The arguments of ``release``."""
 
 

@@ -1,10 +1,16 @@
-"""The cost of a table of aggregates with Gaussian noise, and whether this noise is smaller than that of pure DP."""
+"""The cost of a table of aggregates with Gaussian noise, and whether this noise is smaller than that of pure DP.
+
+With a budget of rho it always is: a pure epsilon costs half its square then, so that D numbers have the standard
+deviation ``sqrt(D / 2 rho)`` with Gaussian noise and ``sqrt((D + 1) (D + 2) / 3) / sqrt(2 rho)``, which is more, with
+noise that is drawn jointly; and several tables have shares of rho instead of shares of its root.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
+from typing import Self
 
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
@@ -13,8 +19,10 @@ from spark_jobs.contract.privacy import (
     MAX_DIGITS,
     GroupBound,
     Neighbours,
+    epsilon_of_rho,
     exact_difference,
     exact_sum,
+    rho_of_epsilon,
     share,
     share_of,
 )
@@ -79,6 +87,49 @@ def gaussian_costs(
     together = [share(one, 2) if by is Neighbours.REPLACE_ONE else one for one in epsilons]
     nearer = gaussian_is_nearer(numbers, together, [cost_of_added(one, numbers, by) for one in costs.rhos])
     return costs if nearer or options.method == "gaussian" else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostsInRho:
+    """What rows and sums of each table cost of a budget of rho, and what its quantiles do.
+
+    Attributes:
+        rhos: of one row, with Gaussian noise.
+        wholes: as many times the epsilon of a draw for a quantile as there are halves of shares: of each quantile two,
+            and two for the rows and sums.
+        groups: the most groups of one unit, if its rows are counted together; else 1.
+    """
+
+    rhos: tuple[Decimal, ...]
+    wholes: tuple[Decimal, ...]
+    groups: int
+
+    @property
+    def rho(self) -> Decimal:
+        """That of the rows and sums of all tables."""
+        return exact_sum(*self.rhos)
+
+    @classmethod
+    def of(cls, design: AggregateCells, options: AggregatesSettings, rho: Decimal, tables: int) -> Self:
+        """Equal shares of a table's rho for each of its quantiles, and for its rows and sums.
+
+        A quantile is drawn twice, at an epsilon that costs half of its share: of a unit with r rows in each of g groups
+        ``(g r epsilon)^2 / 2``, where its rho is ``g r^2`` times that of a row.
+        """
+        bound, quantiles = options.group_bound, sum(len(measure.quantiles) for measure in design.measures)
+        groups, rhos, wholes = 1 if bound is None else bound.groups, [], []
+        for of_table in shares_of(rho, options.weights, tables):
+            part = share(of_table, 1 + quantiles)
+            epsilon = epsilon_of_rho(share(part, 2 * groups)) if quantiles else Decimal(0)
+            wholes.append(2 * (1 + quantiles) * epsilon)
+            drawn = cls.rho_of_draw(epsilon, groups)
+            rhos.append(exact_difference(of_table, *[drawn] * (2 * quantiles)))
+        return cls(rhos=tuple(rhos), wholes=tuple(wholes), groups=groups)
+
+    @staticmethod
+    def rho_of_draw(epsilon: Decimal, groups: int) -> Decimal:
+        """The rho of one row of a pure draw, rounded up."""
+        return rho_of_epsilon(epsilon) * groups
 
 
 def _kept(epsilon: Decimal) -> Decimal:

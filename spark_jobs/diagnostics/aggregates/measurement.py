@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import numpy as np
@@ -16,17 +16,18 @@ from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AggregateCells, AggregatesSettings
-from spark_jobs.contract.privacy import exact_difference
-from spark_jobs.diagnostics.aggregates.gaussian import GaussianCosts, gaussian_costs, shares_of
+from spark_jobs.contract.privacy import exact_difference, exact_sum
+from spark_jobs.diagnostics.aggregates.gaussian import CostsInRho, GaussianCosts, gaussian_costs, shares_of
 from spark_jobs.diagnostics.aggregates.quantiles import QuantilesOfCells, measure_quantiles
-from spark_jobs.diagnostics.diagnostic import Draw, Terms
+from spark_jobs.diagnostics.diagnostic import Draw, RhoTerms, Terms
 from spark_jobs.mechanisms import codec
 from spark_jobs.mechanisms.cell_forms import forms_of
 from spark_jobs.mechanisms.cell_gaussian import gaussian_cell_sums
 from spark_jobs.mechanisms.cell_sums import NoisyCellSums, noisy_cell_sums
 from spark_jobs.mechanisms.discovered_keys import DiscoveredKeys, noisy_keys
 from spark_jobs.mechanisms.marginals import Dimensions
-from spark_jobs.mechanisms.meter import BudgetMeter
+from spark_jobs.mechanisms.meter import BudgetMeter, RhoMeter, Spending
+from spark_jobs.mechanisms.noise import Cost
 from spark_jobs.statistics import AggregateSums, SumsByKey
 
 
@@ -65,6 +66,16 @@ class AggregatesDraw(Draw):
     discovered: DiscoveredKeys | None = field(default=None, metadata={codec.LEFT_OUT: True})
     quantiles: tuple[QuantilesOfCells, ...] | None = field(default=None, metadata={codec.LEFT_OUT: True})
 
+    @property
+    def rho(self) -> Decimal | None:
+        """What it cost of a budget of rho, of a row; None where the budget was an epsilon."""
+        if self.delta or any(one.rho is None for one in self.spendings):
+            return None
+        return exact_sum(*(one.rho for one in self.spendings if one.rho is not None))
+
+
+_BY_GAUSSIAN_NOISE = "rows and sums, by Gaussian noise"
+
 
 def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
     """Draw the noise of all cells of all tables.
@@ -73,8 +84,9 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
     one after the other, each with its share of epsilon, which is divided between the table's quantiles and its rows and
     sums (``mechanisms.cell_quantiles``); all these epsilons add up. With Gaussian noise ``(epsilon, delta)``-DP: the
     rows and sums of all tables share the rho that delta and the epsilon left by the quantiles allow
-    (``mechanisms.cell_gaussian``). With discovered keys ``(epsilon, delta)``-DP for one row, where a unit has at most
-    one row in each key (``mechanisms.discovered_keys``).
+    (``mechanisms.cell_gaussian``). With a budget of rho ``rho``-zCDP: tables have shares of it, and within each so have
+    its quantiles, at the epsilon whose half square the share is. With discovered keys ``(epsilon, delta)``-DP for one
+    row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
 
     Args:
         statistic: exact rows and sums of every cell, or of every key; private.
@@ -87,8 +99,11 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
     """
     if isinstance(statistic, SumsByKey):
         return _measure_keys(statistic, options, terms)
-    meter, design = terms.meter(), statistic.design
+    design = statistic.design
     tables = options.tables(design.by)
+    if isinstance(terms, RhoTerms) and terms.rho is not None:
+        return _measure_in_rho(statistic, options, terms, terms.rho)
+    meter = terms.meter()
     wholes = shares_of(meter.remaining, options.weights, len(tables))
     costs = gaussian_costs(design, options, wholes, meter.remaining_delta, terms.neighbours)
     if costs is None:
@@ -145,23 +160,67 @@ def _with_gaussian_noise(
     for table, whole in zip(tables, wholes, strict=True):
         quantiles.append(measure_quantiles(statistic, table, whole, terms, meter) if design.value_lines else ())
     # one vector, whose noise is of at least ``UNIT`` steps
-    label, law = "rows and sums, by Gaussian noise", LossLaw.GAUSSIAN
+    label, law = _BY_GAUSSIAN_NOISE, LossLaw.GAUSSIAN
     meter.spend(costs.epsilon, delta=meter.remaining_delta, label=label, law=law, rho=costs.rho)
+    return _gaussian_tables(statistic, tables, quantiles, costs.rhos, costs.epsilons, terms)
+
+
+def _measure_in_rho(
+    statistic: AggregateSums, options: AggregatesSettings, terms: Terms, granted: Cost
+) -> AggregatesDraw:
+    """Rows and sums by Gaussian noise, and quantiles by pure noise, at shares of one rho."""
+    design, meter = statistic.design, RhoMeter(granted)
+    tables = options.tables(design.by)
+    costs = CostsInRho.of(design, options, meter.remaining, len(tables))
+    spendings: list[Spending] = []
+    quantiles: list[tuple[QuantilesOfCells, ...]] = []
+    for table, whole in zip(tables, costs.wholes, strict=True):
+        if not whole:
+            quantiles.append(())
+            continue
+        pure = BudgetMeter(whole)
+        quantiles.append(measure_quantiles(statistic, table, whole, terms, pure))
+        for one in pure.spendings:
+            rho = meter.spend(costs.rho_of_draw(one.epsilon, costs.groups), label=one.label)
+            spendings.append(replace(one, law=LossLaw.CONCENTRATED, rho=rho))
+    rho = meter.spend(costs.rho, label=_BY_GAUSSIAN_NOISE)
+    spendings.append(Spending(label=_BY_GAUSSIAN_NOISE, epsilon=Decimal(0), law=LossLaw.GAUSSIAN, rho=rho))
+    first, *others = _gaussian_tables(statistic, tables, quantiles, costs.rhos, [Decimal(0)] * len(tables), terms)
+    return AggregatesDraw(
+        neighbours=terms.neighbours,
+        guarantee=terms.noise.guarantee,
+        spendings=tuple(spendings),
+        design=design,
+        confidence=options.confidence,
+        cells=first.cells,
+        quantiles=first.quantiles,
+        marginals=tuple(others),
+    )
+
+
+def _gaussian_tables(
+    statistic: AggregateSums,
+    tables: Sequence[Dimensions],
+    quantiles: Sequence[tuple[QuantilesOfCells, ...]],
+    rhos: Sequence[Decimal],
+    epsilons: Sequence[Decimal],
+    terms: Terms,
+) -> list[MarginalDraw]:
     return [
         MarginalDraw(
             dimensions=table,
             quantiles=of or None,
             cells=gaussian_cell_sums(
                 *_numbers_by(statistic, table),
-                [term.last for term in design.terms],
+                [term.last for term in statistic.design.terms],
                 rho=rho,
                 epsilon=epsilon,
                 neighbours=terms.neighbours,
                 noise=terms.noise,
-                measured=bool(design.measures),
+                measured=bool(statistic.design.measures),
             ),
         )
-        for table, of, rho, epsilon in zip(tables, quantiles, costs.rhos, costs.epsilons, strict=True)
+        for table, of, rho, epsilon in zip(tables, quantiles, rhos, epsilons, strict=True)
     ]
 
 

@@ -48,6 +48,7 @@ def summarise(draw: AggregatesDraw, *, seed: int, sampling: Sampling = OF_ROWS) 
         marginals=tuple(CellsOfTable(**one) for one in marginals),
         confidence=draw.confidence,
         epsilon=draw.epsilon,
+        rho=draw.rho,
         neighbours=draw.neighbours,
         guarantee=draw.guarantee,
         lookups=tuple(
