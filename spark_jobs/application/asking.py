@@ -39,13 +39,13 @@ def ask(
     poll_seconds: float = 1.0,
     environ: Mapping[str, str] = os.environ,
 ) -> str:
-    """Ask the servers of a release for further points, and write them as a release of their own.
+    """Ask the servers of a release for further points, and write the answers as a release of their own.
 
-    Nothing is charged: the release has paid for a number of evaluations, and the servers answer no more than these. A
-    point that was asked for before gets the same noisy number again.
+    Nothing is charged: the release has paid for a fixed number of evaluations, and the servers answer no more than that
+    number. A point that was evaluated before gets the same noisy number again.
 
     Args:
-        release: the manifest of a release with ``cdf_points``, of a silo that is registered here.
+        release: the manifest of a release with ``cdf_points``; the silo that made the release is registered here.
         thresholds: values up to which rows are counted, ascending (``CdfPointsSettings``).
         quantiles: levels whose quantiles are found by bisection.
         output: a new folder or URI.

@@ -132,10 +132,10 @@ def prepare(
 ) -> DataFrame:
     """A Spark plan with one column ``key_i`` for each statistic i of the request, and the column ``CAUSE``.
 
-    The key of a row is its cell, or its vector for a statistic that is summed; null if the row does not count. Exactly
-    the rows that count in no statistic have a cause. No row is read yet, so only the schema can be wrong. ``read`` is
-    the function that reads the table; by default ``tables.source.read_table``. ``by_sorting``: see
-    ``bound_contributions``.
+    The key of a row is its cell, or its vector for a statistic that is summed; null if the row does not count.
+    ``CAUSE`` says why a row counts in no statistic; rows that count in any statistic have none. No row is read yet, so
+    errors depend on the schema alone, never on rows. ``read`` is the function that reads the table; by default
+    ``tables.source.read_table``. For ``by_sorting`` see ``bound_contributions``.
 
     Raises:
         InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the salt that the

@@ -68,10 +68,11 @@ def left_out_of(request: ReleaseRequest, draw: ReleaseDraw) -> LeftOut | None:
 
 
 def results_of(request: ReleaseRequest, draw: ReleaseDraw) -> tuple[dict[str, Any], ClassSizes | None]:
-    """The result of each diagnostic, and the class sizes that all of them state; they state one AUC, too.
+    """The result of each diagnostic, and the class sizes that the diagnostics of scores state.
 
-    A comparison of two models states sizes of its own, those of the rows that have both scores, unless its first curve
-    is read from a measurement that it shares with other kinds, and so is of the same rows as theirs.
+    All diagnostics of the same scores state the same class sizes and the same AUC. A comparison of two models is an
+    exception: it states the sizes of the classes among the rows that have both scores. But if its first curve is read
+    from the shared measurement, it counts the same rows as the other diagnostics, and states the same sizes and AUC.
     """
     by_kind = draws(request, draw.measurements, draw.shared)
     read = () if draw.shared is None else tuple(draw.shared["kinds"])

@@ -1,8 +1,8 @@
 """No refusal after noise has been drawn.
 
-Once noise has been drawn, a refusal may depend on noisy values, and would be an answer about the rows that nobody paid
-for. Every later error is therefore a failure: its cause stays private, and the charge stays in place. A charged run is
-stricter (``application.main``): there, every refusal after the first row was read is a failure.
+From then on a refusal may depend on noisy values, and so would release information about the rows that no charge has
+paid for. Every later error is therefore a failure: its cause stays private, and the charge stays in place. A charged
+run is stricter (``application.main``): there, every refusal after the first row was read is a failure.
 """
 
 from __future__ import annotations

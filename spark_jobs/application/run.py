@@ -223,9 +223,9 @@ def measure(
 ) -> ReleaseDraw:
     """The noisy statistics of every diagnostic of ``request``, within its budget.
 
-    Each part of the budget runs at its cost for one row (``contract.budget_split``, group privacy). The part for the
-    squares of units is an exception: it is for a whole unit, and needs the draws of the others and ``squares``. Parts
-    compose sequentially, and their costs add up exactly.
+    Each part of the budget runs at its cost for one row (``contract.budget_split``, group privacy), except the part for
+    the squares of units. That part runs at its cost for a whole unit, and is measured from ``squares`` and from the
+    draws of the other parts. Parts compose sequentially, and their costs add up exactly.
 
     Raises:
         InvalidRequest: the options of the first part do not fit; no noise was drawn.

@@ -1,9 +1,9 @@
 """A warm process: runs of the application are forked from it, so that all imports are done and Java is running.
 
-It reads no row, opens no request and draws nothing. All runs therefore inherit the same, and each run is a process of
-its own: nothing of one run is in the memory of the next. Each run starts the embedded engine for itself. Java is
-shared: each run has a Spark context of its own in it, which is stopped at the run's end with its views, its cached
-blocks and its temporary files; a Java whose run did not end normally serves no other
+The warm process reads no row, opens no request and draws nothing. So all runs start from the same state. Each run is a
+process of its own: nothing of one run is in the memory of the next. Each run starts the embedded engine for itself.
+Java is shared: each run has a Spark context of its own in it, which is stopped at the run's end with its views, its
+cached blocks and its temporary files; a Java whose run did not end normally serves no other run
 (``dp_operators.releasing.warm_runs``).
 
 The process is started with the environment that all its runs share; only the secret and the marks of the stages differ

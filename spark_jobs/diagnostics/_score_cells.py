@@ -68,9 +68,10 @@ def auto_cuts(located: tuple[NoisyCells, ...], signal: float, grid: int, *, fine
 
 
 def place_cells(histogram: NoisyCells, *, grid: int, cells: int) -> Int64Array:
-    """Cells of equal depth by the last histogram; by a histogram of all rows, which is coarse, a prior is added.
+    """Place cells of equal depth, by the last histogram.
 
-    The prior weighs as much as the noise in the histogram's total, so it decides if that noise exceeds the rows.
+    A histogram of all rows is coarse, so a prior is added to its counts. The prior weighs as much as the noise in the
+    histogram's total: if the noise exceeds the rows, the prior decides where the cells are.
 
     Args:
         histogram: noisy counts, of all rows or of each class.
@@ -148,9 +149,10 @@ def locate_rows(
 def are_tied(located: tuple[NoisyCells, ...]) -> bool:
     """Whether the noisy histograms look as if scores take few values.
 
-    They do if every histogram that was made has most of its rows in few cells. They also do if, in the last histogram
-    of all rows, nearly all rows lie in two or more cells none of which are neighbours, like the scores of a model that
-    answers yes or no; this case is separate because a table of few rows has no further histogram.
+    There are two cases. In the first, every histogram has most of its rows in few cells. In the second, the last
+    histogram that counts both classes together has nearly all rows in two or more cells, no two of which are
+    neighbours, as for a model that answers yes or no. The second case is separate because a table of few rows has no
+    further histogram.
     """
     return (_refinements(located) == MAX_REFINEMENTS and _crowded(located[-1], math.inf)) or _are_apart(located)
 

@@ -134,9 +134,9 @@ def solved_interval(value: FloatArray, copies: FloatArray, confidence: float) ->
 def widest_interval(value: FloatArray, copies: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Ends of an interval for a figure to which ``solved_interval`` does not apply, such as a distance of quantiles.
 
-    The error of such a figure may depend on the exact figure. So the interval contains two: the central range of the
-    copies, and its mirror image about ``value``, which takes the deviations of the copies from ``value`` for those of
-    ``value`` from the exact figure.
+    The error of such a figure may depend on the exact figure. So the interval contains two intervals: the central range
+    of the copies, and the mirror image of this range about ``value``. (The mirror image is right if ``value`` deviates
+    from the exact figure as the copies deviate from ``value``.)
     """
     low, high = solved_interval(value, copies, confidence)
     return np.minimum(low, 2 * value - high), np.maximum(high, 2 * value - low)
@@ -147,8 +147,8 @@ def possible_interval(
 ) -> tuple[FloatArray, FloatArray]:
     """An interval cut to the possible range of the figure; it contains ``value``.
 
-    Near an end of the range, noise may move the whole interval beyond it. At least half the interval's width then stays
-    inside, so that the cut leaves no interval of width 0.
+    Near an end of the range, noise may move the whole interval beyond this end. Then at least half of the interval's
+    width is kept inside the range, so that the cut never leaves an interval of width 0.
 
     Args:
         interval: both ends, each of shape (...).

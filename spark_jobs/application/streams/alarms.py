@@ -1,11 +1,12 @@
 """The alarms of all monitors of a stream over every count that it releases: ``alarms.parquet`` and ``alarms.json``.
 
-Alarms are evaluated where steps are advanced, from published files alone, and so at no cost. The report draws some of
-the counts; the monitors watch all of them, and the total of states without groups. For each monitor, with probability
-``confidence`` no alarm is false at any step and count of the stream (``diagnostics.count_stream.monitors``).
+Alarms are evaluated in the runs that advance steps, from published files alone, and so at no cost. The report shows
+some of the counts; the monitors watch all of them, and the total of states without groups. For each monitor, with
+probability ``confidence`` no alarm is false at any step and count of the stream
+(``diagnostics.count_stream.monitors``).
 
-Both files are views: they can be made again at any time, and are if they are lost. Only new steps are evaluated, with
-as many steps before them as the longest window needs.
+Both files follow from published files. If they are lost, the next run writes them again. Only new steps are evaluated,
+with as many steps before them as the longest window needs.
 """
 
 from __future__ import annotations

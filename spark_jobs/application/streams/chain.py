@@ -1,9 +1,9 @@
 """The chain of a stream's objects as the application sees it: where it ends, and how it grows.
 
-A segment is one object with consecutive steps, so that a thousand steps that are due at once take a few objects and
-ledger entries instead of a thousand. A step stays in one object: a segment begins where the last one ends, its name is
-the number of its first step, and of two objects with one name the store keeps the first. Objects that are in the store
-already are adopted, whichever run wrote them, and their steps are never drawn again.
+A segment is one object with consecutive steps. If a thousand steps are due at once, they take a few objects and ledger
+entries instead of a thousand. No step is in two objects: a segment begins where the previous segment ends, and is named
+by the number of its first step; if two objects have the same name, the store keeps the first. Objects that are in the
+store already are adopted, whichever run wrote them, and their steps are never drawn again.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class StreamTask:
     Attributes:
         key: the stream's key.
         seal: the committer's seal.
-        first, until: the number of the first step that the ledger has not recorded, and of the step before which to
-            stop.
-        segment, previous: the first step and the hash of the last recorded object.
+        first: the number of the first step that the ledger has not recorded.
+        until: the number of the step before which the run stops.
+        segment: the number of the first step in the last recorded object.
+        previous: the hash of the last recorded object.
         document_sha256: hash of the run's request.
         checkpoint: URI of Spark's checkpoint, for a stream that is followed; otherwise empty.
     """
@@ -176,13 +177,14 @@ class ObjectChain:
     ) -> Position:
         """Draw the steps with these counts, store them as the next object, and return the new end of the chain.
 
-        Only the stored object counts: if another run stored one first, what was drawn here is discarded.
+        If another run has stored an object of the same name first, that object becomes the next one, and the values
+        drawn here are discarded.
 
         Args:
             position: the end of the chain.
             counts: exact counts of the next steps, shape (steps, states).
-            left_open: counts of the steps after them, which the object keeps for later steps.
-            use: how many rows of each unit were used up to the end of these steps, if the stream keeps this.
+            left_open: counts of the steps after these, which the object keeps for later segments.
+            use: how many rows of each unit were used up to the end of these steps, if the stream keeps these numbers.
 
         Raises:
             RefusedTooLateError: something was refused after noise had been drawn.

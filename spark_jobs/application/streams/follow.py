@@ -1,22 +1,23 @@
 """A stream that is followed: rows are counted when they arrive, and the clock closes steps; no Spark.
 
-At the instants at which the clock says that steps are to be closed (``StreamRequest.closes``), one *tick* reads the
-rows that have arrived since the last one, in micro-batches, adds their counts to the open ones, and stores the steps
-that are closed together with the counts that stay open, as one encrypted object of the stream's chain. Open counts are
-nowhere else: the query has no state, and Spark's checkpoint names files and batches.
+At the instants at which the clock says that steps are to be closed (``StreamRequest.closes``), one *tick* does three
+things. It reads, in micro-batches, the rows that have arrived since the last tick; it adds their counts to the counts
+of the open steps; and it stores the steps that are closed, together with the counts that stay open, as one encrypted
+object of the stream's chain. Open counts are nowhere else: the query has no state, and Spark's checkpoint names files
+and batches.
 
-*Neighbours and cost.* One row is added or removed, or replaced: as for ``streams.advance``, because a row is counted at
-most once, in the step of its own time. It is counted in the one micro-batch that has it, and not at all if its step was
-closed before, or is out of reach (``StreamRequest.steps_within_reach``). The clock decides both, never other rows. The
+*Neighbours and cost.* One row is added, removed or replaced. The cost is that of ``streams.advance``, because a row is
+counted at most once, in the step of its own time. A row is counted when its micro-batch is read, unless its step was
+closed before or is out of reach (``StreamRequest.steps_within_reach``). The clock decides both, never other rows. The
 clock also decides which rows share a micro-batch, as nothing limits how much a micro-batch reads.
 
-*Exactly once.* A micro-batch is planned in the checkpoint before it is read, and is given again until ``take`` has let
-it be committed. The stored object is the record of what was counted: its state names the last micro-batch that it
-contains, with the hash of all that was planned up to it (``SourceLog.history``), and no micro-batch up to that one is
-counted again. A copy of the checkpoint that has planned other files for any of these is refused before a row is
-counted. Before an object is stored, it is checked again that neither these plans nor the sizes of files have changed.
-After a tick the last micro-batch stays uncommitted on purpose: no other is planned before the next tick, and a killed
-tick leaves the same situation as a finished one.
+*Exactly once.* Spark plans a micro-batch in the checkpoint before it reads the rows, and reads the same micro-batch
+again until ``take`` allows its commit. The stored object is the record of what was counted: its state names the last
+micro-batch that it contains, with the hash of all that was planned up to this micro-batch (``SourceLog.history``).
+Micro-batches up to this one are not counted again. If a checkpoint has planned other files for them, it is a diverged
+copy, and is refused before a row is counted. Before an object is stored, the plans and the sizes of the files are
+checked again. After a tick the last micro-batch stays uncommitted on purpose: no other is planned before the next tick,
+and a killed tick leaves the same situation as a finished one.
 
 *One follower.* If several processes follow one stream, the first to store a step continues, and the others end.
 

@@ -2,9 +2,9 @@
 
 It reads ``stream.json`` and the Parquet files of the steps in the stream's folder, and writes ``report.html`` beside
 them, and for a stream with monitors ``alarms.parquet`` and ``alarms.json``. It needs neither Spark nor a ledger, and
-its memory is bounded: the page shows at most ``MAX_NAMES`` counts. The values of these counts that were read are kept
-in ``report.npz``, so that a step is read again a limited number of times, however long the stream is. If that file is
-lost, only time is lost.
+its memory is bounded: the page shows at most ``MAX_NAMES`` counts. The values of these counts are kept in
+``report.npz``, so that a step is read again only a limited number of times, however long the stream is. If
+``report.npz`` is lost, the steps are read once more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """One run of a stream: the due steps are counted, drawn in segments, and stored one encrypted object after another.
 
-Each object has the hash of the one before.
+Each object contains the hash of the previous object.
 
-All due steps are counted at once. If the stream keeps the number of rows used of each unit, each segment is counted
-only when the one before is stored, so that every object has these numbers as they are after its own last step.
+All due steps are counted at once, unless the stream keeps the number of rows used of each unit. Then a segment is
+counted only when the previous segment is stored, so that every object has these numbers as they are after its own last
+step.
 """
 
 from __future__ import annotations

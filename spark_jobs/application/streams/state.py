@@ -1,8 +1,9 @@
 """The state of a stream between two steps, and its form as bytes.
 
-The state is private: open groups hold exact counts, and so does the record of the rows used of each unit. Its form is
-a line with its version and an uncompressed ``npz`` file: one array for each field of all states together. Numbers
-have 64 bits each, so that the length of an encrypted object does not depend on the digits of an exact count.
+The state is private: groups of steps that are still open hold exact counts, and the record of the rows used of each
+unit is exact too. As bytes, the state is a line with its version and then an uncompressed ``npz`` file, with one array
+for each field of all states together. Numbers have 64 bits each, so that the length of an encrypted object does not
+depend on the digits of an exact count.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ def least_squares_copies(
     noise: SeededNoise,
     effect: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Copies of the linear predictor: with fresh noise, and with fresh noise and other rows of the population.
+    """Simulated copies of the linear predictor: first for the same rows, then for other rows of the population.
 
-    Copies keep the ridge of the release, so that the first kind is for the same rows and the same ridge. For the second
-    kind, the solution of each copy gets a normal error with the covariance of ordinary least squares.
+    All copies keep the ridge of the release. The first have fresh noise alone. The second add to each of the first a
+    normal sampling error with the covariance of ordinary least squares.
 
     Args:
         matrix: the released matrix.

@@ -28,7 +28,7 @@ class Solution:
         rows: noisy number of rows, at least 1; shape (...).
         means: noisy means of the features, within [-1, 1]; shape (..., p).
         outcome: noisy mean of the outcome, within [-1, 1]; shape (...).
-        spread: ``S`` plus the ridge; shape (..., p, p).
+        spread: noisy sums of squares and products of the features about their means, plus the ridge; shape (..., p, p).
         slopes: the slopes; shape (..., p).
         ridge: the ridge; shape (...).
         total, residual: noisy sums of squares of the outcome about its mean and about the fit, at least 0; shape (...).

@@ -1,9 +1,9 @@
 """Expected rows of both classes in fine cells, estimated from released counts; post-processing.
 
-A counted cell says nothing of where its rows are inside. That is estimated from the score distributions of
-``_score_figures.smoothing_prior`` and from other histograms: the estimate starts from the distributions, and each
-histogram then scales the rows in each of its cells towards its count, as far as its noise does not explain the
-difference.
+A counted cell does not show where in the cell its rows are. The places are estimated from the score distributions of
+``_score_figures.smoothing_prior`` and from other histograms: the estimate starts from the distributions; then each
+histogram in turn scales the rows in each of its cells towards its count. The scaling is weaker where the noise of the
+histogram may explain the difference.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ class FigureDraw(Draw):
         weighted: the noisy weighted sum over all rows; None unless the method is ``weighted_counts``.
         ends: noisy numbers of rows whose scores are at 0 and at 1, negatives first; None unless an AUC is released
             directly, with an interval.
-        crowded: a noisy ``crowd``: how many rows of both classes have almost equal scores, in rows of the smaller
-            class; None if ``ends`` is None.
+        crowded: the noisy value of ``crowd``, which measures how many rows of both classes have almost equal scores;
+            None if ``ends`` is None.
         values: the noisy number of different scores, for an average precision whose counts do not show ties; else None.
     """
 
@@ -253,12 +253,13 @@ def _crowded(statistic: ScoreCounts, sizes: tuple[int, int], *, meter: BudgetMet
 
 
 def crowd(negatives: Int64Array, positives: Int64Array, sizes: tuple[int, int]) -> int:
-    """The most rows that both classes have in one run of ``NEIGHBOURING`` cells, in rows of the smaller class.
+    """How many rows of both classes have almost equal scores, in the run of ``NEIGHBOURING`` cells that has the most.
 
-    In every run of neighbouring cells a class counts ``rows * smaller / size``, rounded down, with its public ``size``;
-    the smaller of both counts is taken, and of all runs the largest. Sensitivity: 1 if a row is added, removed or
-    replaced. As the factor is at most 1, the count of a class changes by at most 1, so that the smaller of both, and
-    the largest of all runs, change by at most 1.
+    In every run of neighbouring cells, the rows of a class are first scaled to the size of the smaller class: ``rows *
+    smaller / size``, rounded down, where ``size`` is the public size of the class. Then the smaller of the two scaled
+    counts is taken. The result is the largest of these over all runs. Sensitivity: 1 if a row is added, removed or
+    replaced. As the factor is at most 1, the scaled count of a class changes by at most 1, and so do the smaller of
+    both counts and the largest over all runs.
     """
     smaller = smaller_size(sizes)
     shares = []

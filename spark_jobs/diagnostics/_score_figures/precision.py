@@ -1,8 +1,9 @@
 """Average precision from noisy counts of both classes.
 
 In a cell that holds a single score, all positives have the precision at the cell's lower end, as tied rows have in
-scikit-learn. Every cell counts as such if scores seem to take few values. In a wider cell the order of the rows is
-unknown: it is taken as random, and the mean precision of the positives is then an integral with a closed form.
+scikit-learn. If scores seem to take few values, every cell is treated as a single score. In a wider cell the order of
+the rows is unknown: it is taken as random, and the mean precision of the positives is then an integral with a closed
+form.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The posterior mean of counts of cells, given noisy counts and a broad prior on the scores; post-processing.
 
-If the noise is large compared to the counts, the curve of raw counts is biased towards the diagonal, because noise adds
-rows to empty cells. A prior helps. Within a class, log-odds of scores mostly have one mode, so the prior is one of five
-families of distributions with unknown location and width (a *law* is one such distribution): with light, heavier and
-heavy tails, or skewed to either side. A prior of light tails alone expects hardly any rows far out, where a few decide
-the precision, and counts of the size of their noise do not refute it. The prior mean of the location is fixed, unless
-counts say that scores lie far from it. Counts may depart from a law as under a Dirichlet process, with one of several
-``CONCENTRATIONS``, which are weighed by the data. If the counts are accurate, the posterior mean follows them entirely,
-and the prior has no effect.
+If the noise is large compared to the counts, a curve that is computed from the noisy counts alone is biased towards the
+diagonal, because noise adds rows to empty cells. A prior helps. Within a class, log-odds of scores mostly have one
+mode, so the prior is one of five families of distributions with unknown location and width (a *law* is one such
+distribution): with light, heavier and heavy tails, or skewed to either side. Light tails alone would not do: they
+expect hardly any rows far out, where a few rows decide the precision, and noisy counts there cannot correct that
+expectation. The prior mean of the location is fixed, unless counts say that scores lie far from it. Counts may depart
+from a law as under a Dirichlet process, with one of several ``CONCENTRATIONS``, which are weighed by the data. If the
+counts are accurate, the posterior mean follows them entirely, and the prior has no effect.
 
 The posterior is computed by importance sampling over laws: low-discrepancy points, which a few rounds move to the
 region of high evidence. Noise and departures are approximated as normal, so that class sizes integrate out in closed
@@ -197,10 +197,12 @@ def _log_normal(points: FloatArray) -> FloatArray:
 
 
 def centre_of_prior(counted: Observation, grid: int) -> FloatArray:
-    """The means of the prior; the location's is the median of the counts if that is known and lies far out (``FAR``).
+    """The means of the prior.
 
-    Scores of rare events may all lie below 0.0001. Under a prior of usual locations, classes that lie there are less
-    likely than one that is spread over the whole grid, and noise of the empty cells above them would count as rows.
+    The mean of the location is fixed, unless the median of the counts is known and lies far out (``FAR``); then it is
+    that median. The reason: scores of rare events may all lie below 0.0001. A prior with the usual location would make
+    classes that lie there less likely than a class that is spread over the whole grid, and noise in the empty cells
+    would count as rows.
 
     Args:
         counted: noisy counts of the whole grid.

@@ -1,14 +1,15 @@
 """The influence of one row on an average precision, and the one-step estimate from a sum of influences.
 
-Near given counts, the average precision is almost linear in the rows. Up to a remainder of second order, its difference
-from the figure of the released counts is the sum of the influences of all rows (one-step estimates: Bickel, Klaassen,
-Ritov, Wellner 1993). So a second measurement, one sum of public weights over all rows, corrects most of the error from
-the noise of the counts and from the unknown order of rows inside cells. Its sensitivity is the largest weight, which is
-far below the worst case of smooth bounds. The largest weights, of the few rows with the highest scores, are clipped.
+Near given counts, the average precision is almost linear in the rows. So the exact average precision is that of the
+released counts plus the sum of the influences of all rows, up to a remainder of second order (one-step estimates:
+Bickel, Klaassen, Ritov, Wellner 1993). A second measurement, one sum of public weights over all rows, therefore
+corrects most of the error from the noise of the counts and from the unknown order of rows inside cells. The sensitivity
+of this sum is the largest weight, which is far below the worst case of smooth bounds. The few rows with the highest
+scores have the largest weights; these are clipped.
 
 Posterior draws of the counts (``_score_figures.smoothing_prior``), with rows in random order inside cells, measure the
 remaining uncertainty. The clipping threshold is chosen to minimise the variance of the draws' figures given their noisy
-sums. The same draws give the estimate, a regression of figures on sums, and its interval.
+sums. A regression of the draws' figures on their sums gives the estimate and its interval.
 """
 
 from __future__ import annotations
@@ -135,8 +136,9 @@ def precision_given(
 ) -> Figure[float]:
     """The average precision and its intervals, from posterior draws and the noisy weighted sum.
 
-    The draws' figures are regressed on their sums. The posterior of the exact sum combines a normal prior, with the
-    draws' mean and ``WIDER`` times their standard deviation, with the released sum and its two-sided exponential noise.
+    The draws' figures are regressed on their sums. The posterior of the exact sum combines two laws: a normal prior,
+    whose mean is that of the draws and whose standard deviation is ``WIDER`` times theirs; and the two-sided
+    exponential noise about the released sum.
 
     Args:
         copies: the posterior draws.

@@ -1,13 +1,17 @@
 """Intervals of the Hosmer-Lemeshow statistic and of the mean distance of the exact counts, by inverting tests.
 
-Both are lengths of the vector ``S`` of exact excesses, of which ``S + noise`` was released. Squares and absolute values
-of noise do not average to 0, and a length near 0 is mostly noise, so bootstrap and normal intervals do not cover. A
-length ``t`` is in the interval unless the released figure is among the most extreme that simulated noise makes of a
-vector of length t (Neyman 1937). The direction of the vector is unknown. It is taken between the released direction and
-the mean direction under the sampling of labels, in which every square equals its variance. With few pools the direction
-matters. So the interval of the sum of squares covers both the presumed direction and the one in which a single pool has
-all of the length. For the mean distance, on which the direction has more influence, this would be too wide; there, one
-simulated copy in ten has the single direction.
+The excess of a pool is its sum of labels less its sum of scores. Let ``S`` be the vector of the exact excesses of all
+pools, of which ``S + noise`` was released. Both figures measure the length of S: the statistic by squares, the mean
+distance by absolute values. Neither squares nor absolute values of noise average to 0, and a length near 0 is mostly
+noise, so bootstrap and normal intervals do not cover. The interval contains every length ``t`` for which the released
+figure is not extreme: simulated noise is added to a vector of length t, and the released figure is not among the
+smallest or largest results (Neyman 1937).
+
+The direction of this vector is unknown. It is taken between the released direction and the mean direction under the
+sampling of labels, in which every square equals its variance. With few pools the direction matters. So the interval of
+the sum of squares covers two directions: the one just described, and the one in which a single pool has all of the
+length. For the mean distance the direction has more influence, and covering both would make its interval too wide;
+there, one simulated copy in ten has the second direction.
 
 The interval of the mean distance for the population adds the sampling of the rows to the noise: copies of both classes
 in each pool, by Poisson laws. A sample is further from its scores than its population, so this interval may lie below
@@ -41,16 +45,16 @@ _STEPS = 40
 class Moved:
     """How far the rounding of scores may have moved figures of all pools.
 
-    An excess of n rows moves by at most ``n h``, where h is how far the mean score may have moved, and the variance
-    ``n p (1 - p)`` of a calibrated model by at most ``n h (|1 - 2 p| + h)``. So, by the triangle inequality, the root
-    of ``sum excess^2 / variance`` is scaled by the change of the variances, and moves by at most the root of
-    ``sum (n h)^2 / variance``.
+    Let h be how far the mean score of a pool of n rows may have moved. Then the excess of the pool moves by at most ``n
+    h``, and the variance ``n p (1 - p)`` of a calibrated model moves by at most ``n h (|1 - 2 p| + h)``. So, by the
+    triangle inequality, the root of ``sum excess^2 / variance`` is scaled by the change of the variances, and moves by
+    at most the root of ``sum (n h)^2 / variance``.
 
     Attributes:
         distance: how far the mean distance may have moved.
         root: how far the root of the sum of squares over variances may have moved.
-        variance: by what share of itself a variance may have changed. A variance is never lowered below
-            ``SMALLEST_PART`` of itself: scores in the first cell may all be 0, where there is no variance at all.
+        variance: the largest relative change of a variance. Computations never lower a variance below ``SMALLEST_PART``
+            of itself: scores in the first cell may all be 0, where there is no variance at all.
     """
 
     distance: float
@@ -81,12 +85,12 @@ class Moved:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Excesses:
-    """The released excesses of pools, with their variance and noise.
+    """The released excesses of pools (labels less scores of a pool), with their variance and noise.
 
     Attributes:
         released: excesses with noise, shape (k,).
         variance: variance of each excess through the sampling of labels, from released counts, above 0; shape (k,).
-        possible_variances: copies of what this variance may be for exact counts, shape (copies, k).
+        possible_variances: simulated values of this variance for the unknown exact counts, shape (copies, k).
         noise: copies of the noise, shape (copies, k).
         rows: noisy number of rows of all pools together.
         moved: how far rounding may have moved the figures.
@@ -150,9 +154,9 @@ def statistic_interval(excesses: Excesses, statistic: float, confidence: float) 
 def mean_distance(pooled: Pools, excesses: Excesses, confidence: float) -> tuple[Figure[float], float]:
     """The mean distance of the share of positives from the mean score, weighted by rows; within [0, 1].
 
-    The figure is the estimate for the exact counts in the released pools, corrected for what noise adds to a distance.
-    The second value is an upper limit for a calibrated model: at ``confidence``, its released distance, which is not 0
-    because labels differ from scores by chance too, would not exceed the limit.
+    The first returned value is the estimate for the exact counts in the released pools, corrected for what noise adds
+    to a distance. The second is an upper limit for a calibrated model. The released distance of such a model is not 0,
+    because labels differ from scores by chance too; with probability ``confidence`` it does not exceed the limit.
 
     Args:
         pooled: the pools.

@@ -60,14 +60,14 @@ class PoolPoints:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolPage:
-    """The words, scales and drawing functions in which the pages of the two kinds differ.
+    """The words, scales and drawing functions in which the pages of calibration and of binned residuals differ.
 
     Attributes:
         kind: name of the kind, and of its files.
         title: title of the section and the picture.
         field: the field of the result that is drawn.
         meaning: description of that field in the data file.
-        zone: name of the quantity that the zone is about.
+        zone: name of the quantity whose zone under a calibrated model is drawn.
         frame: size of the picture.
         y_label: label of the vertical axis.
         slope: slope of the line that extends the zone to both ends of the horizontal axis.
@@ -77,7 +77,7 @@ class PoolPage:
         limits: ends of both axes.
         dress: formats the ticks and draws the line of perfect calibration, and a remark if the result is undefined.
         legend: adds the legend to a picture outside the report.
-        lines: lines below the title of such a picture.
+        lines: lines below the title of a picture outside the report.
         caption: caption of the table.
         column: header of the field's column in the table.
     """

@@ -6,10 +6,11 @@ Two simulations, from a public seed, measure the error of released figures:
 * ``null_copies``: releases of a calibrated model. In each pool labels are drawn as ``Binomial(rows, predicted)``, and
   noise is added. Zones and p-values come from these copies, so they account for the noise.
 
-Each score counts as the middle of its cell. Intervals are widened by how far this may have moved a figure
-(``Pools.moved``), which a simulation cannot show.
+Each score counts as the middle of its cell. This rounding may move a figure, which no simulation shows; so intervals
+are widened by the largest possible move (``Pools.moved``).
 
-The binomial has the variance of rows with equal scores. Rows with unequal scores have less, so tests are conservative.
+The binomial has the variance of rows with equal scores. Rows with unequal scores have less variance, so tests are
+conservative.
 """
 
 from __future__ import annotations

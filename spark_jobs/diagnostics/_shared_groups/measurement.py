@@ -89,9 +89,9 @@ def measure_shared(
     of confusion matrices, and on earlier releases alone.
 
     By key, the histograms are of all rows, and the numbers of every key get noise of their own at the same epsilons.
-    Each row has one key. An added row changes the numbers of its key alone, by as much as it would change those of all
-    rows. A replaced row, under doubled noise, either keeps its key, or changes the numbers of two keys by one row each,
-    at half the cost each. The numbers of all rows are sums of released ones.
+    Each row has one key. An added row changes the numbers of its key alone, by as much as it would change the numbers
+    of all rows in a measurement without keys. A replaced row, under doubled noise, either keeps its key, or changes the
+    numbers of two keys by one row each, at half the cost each. The numbers of all rows are sums of released numbers.
 
     Args:
         statistic: exact counts of both classes, of all rows or by key; private.

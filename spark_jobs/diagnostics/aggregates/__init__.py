@@ -1,8 +1,9 @@
 """Private tables of counts, sums, means and variances by public dimensions, with intervals for groups of any size.
 
-The numbers of a cell get their noise together, and all cells cost as much as one. Dimensions are listed values, bins
-and calendar periods; the cells are all their combinations, and every cell is released, empty or not. Keys that are not
-public are discovered for a delta: the keys that enough units have are released, with their numbers.
+All numbers of a cell get their noise in one draw. A row is in one cell, so all cells together cost as much as one cell.
+Dimensions are listed values, bins and calendar periods; the cells are all their combinations, and every cell is
+released, empty or not. Keys that are not public are discovered for a delta: the keys that enough units have are
+released, with their numbers.
 
 Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``. Of a budget of rho,
 ``rho``-zCDP, with Gaussian noise (``mechanisms.cell_gaussian``). With discovered keys

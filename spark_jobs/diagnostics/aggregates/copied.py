@@ -1,7 +1,8 @@
-"""The joint noise in several sums of one value, by simulated copies: its law has no closed form, but can be drawn.
+"""The joint noise in several sums of one value, by simulated copies.
 
-Figures that use both a value's sum and the sum of its square depend on all numbers of a cell. The law of the noise in
-these is public and the same for every cell, so that copies are drawn once for each table.
+Figures that use both a value's sum and the sum of its square depend on all numbers of a cell. The joint law of the
+noise in these numbers is public, but has no closed form, so it is simulated. It is the same for every cell, so that
+copies are drawn once for each table.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ class CopiedNoise:
 
     Attributes:
         numbers: noise of the rows and of each term's sum; shape (copies, 1 + terms).
-        single: a law whose tails are at least as heavy as those of the noise in the rows of a table by itself: that of
-            the cube which contains the body of the noise. By the theorem of Brunn and Minkowski the density of one
-            coordinate of a uniform point of a symmetric convex body falls from 0 on, so that its absolute value is at
-            most that of the cube.
-        spread: the standard deviation of the noise in the rows of a table by itself; not that of ``single``, whose
-            tails, scaled to it, would be too light.
+        single: a law with a closed form, whose tails are at least as heavy as those of the noise in the rows of a table
+            by itself. The noise is drawn from a convex body (K-norm mechanism); the law is that of noise drawn from the
+            cube around the body. A coordinate of a uniform point of a symmetric convex body has a density that falls
+            from 0 outwards (Brunn and Minkowski), so it is stochastically smaller in absolute value than the same
+            coordinate in the cube.
+        spread: the standard deviation of the noise in the rows of a table by itself. It is not the standard deviation
+            of ``single``; with that one, the scaled tails would be too light.
     """
 
     numbers: FloatArray

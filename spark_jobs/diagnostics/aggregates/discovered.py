@@ -1,20 +1,20 @@
 """A released table whose keys were discovered, with intervals that hold for the keys that passed the threshold.
 
-A key is released if its noisy rows Y exceed a public threshold. So the keys of few rows that are seen are those whose
-noise was large. Intervals here hold given that the key was released, whatever its number of rows n, with probability
-at least 1 - alpha (but see the last point). Let S be the chance that the noise in rows exceeds a number, and b the
+A key is released if its noisy rows Y exceed a public threshold. So among keys of few rows, only those with large noise
+are released. Intervals here hold given that the key was released, whatever its number of rows n, with probability
+at least 1 - alpha (but see the last point). Let S(x) be the chance that the noise in rows exceeds x, and b the
 smallest number of rows that is ever released:
 
-* Rows: from the least n of at least ``min_units`` with ``S(Y - n) / S(b - n) >= alpha / 2`` to ``Y + reach``, where
-  S(reach) is alpha / 2. The quotient is the chance that a released key with n rows shows a number as large as Y; it
-  rises with n, because the noise is log-concave. The upper end misses n with chance ``(alpha / 2 - p) / (1 - p)`` at
-  most if the key is released, where p is the chance that it is not.
-* A cell is ``ok`` from ``ok_from = b + a`` on, with ``2 S(a) = alpha / 2``: a key with b rows or fewer is ``ok`` with
-  chance ``alpha / 2`` at most if it is released, as excesses are smaller for fewer rows. Other cells are ``weak``:
-  their mean may be anywhere within its bounds, and their sum is within what the interval of their rows and the bounds
-  allow.
+* Rows: the interval ends at ``Y + reach``, where S(reach) is alpha / 2, and begins at the smallest n that is at least
+  ``min_units`` and has ``S(Y - n) / S(b - n) >= alpha / 2``. The quotient is the chance that a released key with n rows
+  shows a number as large as Y; it rises with n, because the noise is log-concave. If a key with n rows is released with
+  chance r, the upper end misses n with chance ``(alpha / 2 - (1 - r)) / r`` at most, given the release.
+* A cell is ``ok`` from ``ok_from = b + a`` noisy rows on, with ``2 S(a) = alpha / 2``. So a released key with b rows or
+  fewer is ``ok`` with chance ``alpha / 2`` at most; with fewer rows, large excesses over b are rarer. Other cells are
+  ``weak``: their mean may be anywhere within its bounds, and their sum is within what the interval of their rows and
+  the bounds allow.
 * Means and sums of ``ok`` cells have the intervals of public groups. A key with more than b rows is released with
-  chance ``p >= 1/2``, and its interval misses with chance ``min(alpha, P(ok)) / p``: in simulations at most alpha.
+  chance ``r >= 1/2``, and its interval misses with chance ``min(alpha, P(ok)) / r``: in simulations at most alpha.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class CellEstimates:
     """Unbiased estimates for the cells of one table, and the law of their noise.
 
     Attributes:
-        table: the numbers of its dimensions.
+        table: the positions of the table's dimensions in the design.
         rows, incomplete: rows of each cell with and without usable values; shape (k,).
         centred: sums of the design's terms, which are scaled to [-1, 1]; shape (terms, k).
         noise: the noise in ``rows`` and ``centred``; joint copies if several terms are of one value.

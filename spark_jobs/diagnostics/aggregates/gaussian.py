@@ -35,7 +35,8 @@ class GaussianCosts:
 
     Attributes:
         epsilons: for each table, its share of epsilon less what its quantiles cost.
-        rhos: each table's share of the largest rho of one row that these epsilons and delta allow.
+        rhos: for each table, its share of the total rho of one row: the largest rho that these epsilons and delta
+            allow.
         bound: the limit on the groups and rows of a unit, if the rows of a unit are counted together; else None.
     """
 

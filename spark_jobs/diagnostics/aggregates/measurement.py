@@ -80,13 +80,13 @@ _BY_GAUSSIAN_NOISE = "rows and sums, by Gaussian noise"
 def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSettings, terms: Terms) -> AggregatesDraw:
     """Draw the noise of all cells of all tables.
 
-    Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``). The tables are measured
-    one after the other, each with its share of epsilon, which is divided between the table's quantiles and its rows and
-    sums (``mechanisms.cell_quantiles``); all these epsilons add up. With Gaussian noise ``(epsilon, delta)``-DP: the
-    rows and sums of all tables share the rho that delta and the epsilon left by the quantiles allow
-    (``mechanisms.cell_gaussian``). With a budget of rho ``rho``-zCDP: tables have shares of it, and within each so have
-    its quantiles, at the epsilon whose half square the share is. With discovered keys ``(epsilon, delta)``-DP for one
-    row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
+    Guarantee: ``epsilon``-DP for one row added, removed or replaced (``mechanisms.cell_sums``). Each table has a share
+    of epsilon, which is divided between its quantiles and its rows and sums (``mechanisms.cell_quantiles``); the costs
+    of all tables add up. With Gaussian noise the guarantee is ``(epsilon, delta)``-DP: the rows and sums of all tables
+    share the rho that is possible with delta and with the epsilon that quantiles leave (``mechanisms.cell_gaussian``).
+    With a budget of rho it is ``rho``-zCDP: each table has a share of rho, and each of its quantiles a part s of this
+    share; the quantile runs at the epsilon with ``epsilon^2 / 2 = s``. With discovered keys the guarantee is
+    ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
 
     Args:
         statistic: exact rows and sums of every cell, or of every key; private.

@@ -1,14 +1,14 @@
-"""Intervals of figures that are ratios of sums whose weights depend on a mean, such as variances; by inversion.
+"""Intervals of variances and of other ratios of sums whose weights depend on a mean; by inversion of a test.
 
 A variance is the ratio of ``sum (a - mu)^2`` to the rows, at the mean mu. At the true mu and variance v, the released
 ``sum (a - mu)^2 - v n`` is noise alone. Here the released mean takes the place of mu, both in the sums and in the law
-of their noise; this changes the sum by ``n (mean - mu)^2``, which is small beside its noise wherever the mean is known.
-The interval is from the smallest to the largest v for which the difference is within the quantile of its noise. In
-simulations of 1 to 1,000 rows the interval holds at its nominal level. Intervals by adding fresh noise to the released
-numbers hold too seldom for few rows, and are twice as wide at ten rows.
+of their noise. This changes the sum by ``n (mean - mu)^2``, which is small beside the noise of the sum wherever the
+mean is known. The interval is from the smallest to the largest v for which the difference is within the quantile of its
+noise. In simulations of 1 to 1,000 rows the interval holds at its nominal level. The alternative, fresh noise added to
+the released numbers, gives intervals that hold too seldom for few rows and are twice as wide at ten rows.
 
-The quantile is a function of the mean and of the ratio. In units of the noise's standard deviation, which is computed
-for each cell, it changes little; so it is computed at some means and ratios and interpolated between them.
+The quantile depends on the mean and on the ratio. In units of the noise's standard deviation, which is computed for
+each cell, it changes little; so the quantile is computed at some means and ratios and interpolated between them.
 """
 
 from __future__ import annotations

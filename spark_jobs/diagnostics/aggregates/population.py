@@ -1,10 +1,10 @@
 """Intervals of means of the population that the rows of a cell are a sample of, where a variance is released.
 
-The interval inverts a test, as for the rows themselves (``ratios``): the released sum, less the mean times the released
-rows, varies through the noise and through the sampling of the rows. The sampling is taken to be normal, with the
-released variance; this needs some rows, so that intervals are given from ``FROM_ROWS`` noisy rows on. In units of the
-standard deviation of noise and sampling together, the quantile depends on the mean and on the noise's share of the
-variance; it is interpolated between some of these.
+The interval inverts a test, as for the rows themselves (``ratios``). The tested number is the released sum, less the
+mean times the released rows; it varies through the noise and through the sampling of the rows. The sampling is taken to
+be normal, with the released variance. This needs some rows, so intervals are given from ``FROM_ROWS`` noisy rows on.
+In units of the standard deviation of noise and sampling together, the quantile of this number depends on the mean and
+on the noise's share of the variance; it is interpolated between a few pairs of these.
 """
 
 from __future__ import annotations

@@ -2,16 +2,17 @@
 
 Each quantile has a share of its table's budget; half of the share pays for the value and half for counts around it. The
 whole share serves every cell, as a row is in one cell only. Marginal tables have quantiles of their own, chosen with
-their share of the budget, because the quantile of a total does not follow from those of its parts.
+their share of the budget, because the quantile of a total does not follow from the quantiles of its parts.
 
-Intervals. Let D be the number of rows below an edge less ``level`` times the number of all rows, n. The ``level``
-quantile is the least value at or below which a share ``level`` of the rows lies. It is at or above the edge if and only
-if ``D < 0``. The quantile that numpy and ``PERCENTILE_CONT`` interpolate between two rows is at or above the edge if
-``D <= -level``, and below it if ``D > 1 - level``. D is released with noise whose law is public, whatever the chosen
-cell and the rows. So the lower end moves past an edge while the noisy D is below the ``1 - confidence`` quantile of its
-noise less ``level``, and the upper end likewise: that an end passes the quantile has probability ``1 - confidence`` at
-most. Each end has the whole error rate: the interval contains the chosen cell, so that a quantile to the left of this
-cell can only be missed by the lower end. In a cell of the table without rows D is noise alone.
+Intervals. The ``level`` quantile is the least value at or below which a share ``level`` of the rows lies. Let D be the
+number of rows below an edge, less ``level`` times the number n of all rows. The quantile is at or above the edge if and
+only if ``D < 0``. (The quantile that numpy and ``PERCENTILE_CONT`` interpolate between two rows is at or above the edge
+if ``D <= -level``, and below it if ``D > 1 - level``.) D is released with noise whose law is public, whatever the
+chosen cell and the rows. So the lower end moves past an edge while the noisy D is below the ``1 - confidence`` quantile
+of its noise less ``level``, and the upper end likewise. The probability that an end passes the quantile is at most ``1
+- confidence``. Each end may use this whole error rate, because the interval contains the chosen cell: if the quantile
+is to the left of the chosen cell, only the lower end can miss it, and if it is to the right, only the upper end. In a
+cell of the table without rows D is noise alone.
 """
 
 from __future__ import annotations

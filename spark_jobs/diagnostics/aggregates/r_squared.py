@@ -1,9 +1,10 @@
 """R-squared of the predictions of an outcome in the cells of a table: ``1 - sum e^2 / sum (y - mean)^2``, by inversion.
 
-With S the sum of ``(y - mean)^2`` and U that of squared errors, R-squared is the ratio of ``S - U`` to S. Both are
-sums of released numbers whose weights depend on the mean of y, which is released too (``plugged``). An R-squared below
--1 counts as -1: a model that is so wrong is not worth telling from one that is worse. Where S is not above
-``DEFINED_STDDEVS`` standard deviations of its noise, R-squared is undefined, and its interval is the whole range.
+Let S be the sum of ``(y - mean)^2``, and U the sum of squared errors. R-squared is the ratio of ``S - U`` to S. Both
+terms of the ratio are sums of released numbers whose weights depend on the mean of y, which is released too
+(``plugged``). An R-squared below -1 counts as -1, since it makes no difference by how much such a model is wrong. If S
+does not exceed ``DEFINED_STDDEVS`` standard deviations of its noise, R-squared is undefined, and its interval is the
+whole range.
 """
 
 from __future__ import annotations

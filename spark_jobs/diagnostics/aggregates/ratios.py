@@ -1,9 +1,9 @@
 """Intervals of a ratio of two noisy numbers, by inversion: they hold for groups of any size, empty ones too.
 
-A mean ``t`` is the ratio of a sum to a number of rows. For the true t, the released sum less t times the released
-rows is noise alone, whose law is public. The interval is from the smallest to the largest t for which this difference
-is not beyond the quantile of its noise. Its level is exact for every number of rows, as it does not rest on the noise
-being small beside the rows (Fieller 1954, with another law).
+A mean ``t`` is the ratio of a sum to a number of rows. For the true t, the released sum less t times the released rows
+is noise alone, whose law is public. The interval is from the smallest to the largest t for which the absolute value of
+this difference is at most the quantile of its noise. The level is exact for every number of rows, as it does not
+require that the noise is small beside the rows (Fieller 1954, with another law).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def kept_ratios(
 ) -> tuple[FloatArray, FloatArray]:
     """The smallest and the largest ratio for which ``sums - ratio rows`` is within ``reach``.
 
-    Between two places everything is linear in the ratio, so that the ends are computed exactly. If no ratio qualifies,
-    both ends are the end of the range that is nearest to qualifying.
+    Between two neighbouring ``places`` everything is linear in the ratio, so that the ends are computed exactly. If no
+    ratio qualifies, both ends are the end of the range that is nearest to qualifying.
 
     Args:
         sums: the sum of each cell; shape (k,).

@@ -1,10 +1,11 @@
 """The noise in a cell of a table that was made consistent with other tables, by simulation.
 
-An estimate is a weighted sum of the noisy entries of all tables, with public weights. All cells of a table are alike:
-the weight of an entry depends only on which of the dimensions common to both tables it shares with the cell. So a
-cell's noise is a sum, over the tables and over these patterns, of a weight times a sum of independent noises. Sums of
-more than ``DRAWN`` noises are close to normal and drawn as such; all others are drawn entry by entry. Sums of Gaussian
-noise are normal, so that nothing is drawn.
+An estimate is a weighted sum of the noisy entries of all tables, with public weights. The weight of an entry depends
+only on its table and on a pattern: in which of the dimensions common to both tables the entry and the estimated cell
+agree. So the weights are alike for all cells of a table. The noise of a cell is a sum, over tables and patterns, of a
+weight times a sum of independent noises. A sum of more than ``DRAWN`` noises is close to normal and is drawn as a
+normal variable; other sums are drawn entry by entry. Sums of Gaussian noise are exactly normal, so nothing is drawn for
+them.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class SimulatedNoise:
 
     Attributes:
         rows, sums: the copies of z and of w; shape (copies,).
-        single: the law of a table by itself, or one with heavier tails; both have heavier tails than any sum.
-        spread: the standard deviation of the noise in the rows of a table by itself.
+        single: the noise law of a table that was not made consistent with others, or a law with heavier tails. Either
+            has heavier tails than a sum of several noises.
+        spread: the standard deviation of the noise in the rows of a table that was not made consistent with others.
         symmetric: whether, whatever z is, w is as often positive as negative.
     """
 

@@ -27,15 +27,15 @@ def summarise(draw: AggregatesDraw, *, seed: int, sampling: Sampling = OF_ROWS) 
     """The table of a draw; the same draw and seed give the same table.
 
     Counts and sums are unbiased. Intervals of means are by inversion (``ratios``). A cell is ``ok`` from a public
-    number of rows on, chosen so that with probability 95% no empty cell reaches it. With marginals, all tables are made
-    consistent. The law of the noise is then simulated, and so it is if several sums are of one value; otherwise it has
-    a closed form, and no seed is used.
+    number of rows on, chosen so that with probability 95% no empty cell reaches this number. With marginals, all tables
+    are made consistent. The law of the noise is simulated if there are marginals, or if several sums are of one value;
+    otherwise it has a closed form, and no seed is used.
 
     Args:
         draw: the measurement.
         seed: seed of the simulations.
-        sampling: what was sampled, rows or units of several rows. Used for intervals for the population, which means
-            have if their variance is released.
+        sampling: what was sampled, rows or units of several rows. It is used for intervals for the population; only
+            means whose variance is released have them.
     """
     effect = sampling.effect().value
     drawn = (draw.quantiles, *(one.quantiles for one in draw.marginals))

@@ -1,9 +1,9 @@
 """Private area under the ROC curve: the probability that a positive row scores above a negative one; ties count half.
 
-Methods; ``average_precision`` has them too, with another ``auto``:
-    auto: first the noisy sizes of the classes; then ``polynomial`` if the smaller one times epsilon is at least 120,
-        and otherwise ``counts``, which are more accurate there; ``counts`` above an epsilon of 60, where the grid is
-        the only error.
+Methods (``average_precision`` has the same ones, with another ``auto``):
+    auto: ``counts`` above an epsilon of 60, where the grid is their only error, and if the scale of the scores has few
+        steps. Otherwise the noisy sizes of the classes decide: if the size of the smaller class times epsilon is at
+        least 120, ``polynomial``; if it is less, ``counts``, because they are more accurate there.
     polynomial: noise with polynomial tails, scaled by a smooth bound on the figure's sensitivity; pure DP.
     cauchy: Cauchy noise with its smallest exact scale; pure DP, with intervals about half again as wide.
     laplace: Laplace noise, which needs a delta; the method of Boyd, Lantz and Page (2015).

@@ -1,18 +1,18 @@
 """Private average precision: the mean, over the positive rows, of the precision at their score.
 
-Methods are those of ``spark_jobs.diagnostics.auc``, and:
+Methods are those of ``spark_jobs.diagnostics.auc``, except ``auto``, and one more:
     weighted_counts: noisy counts of both classes in a few cells, narrow at the highest scores, and one noisy sum over
-        all rows, weighted by each row's influence on the figure as the counts give it.
-    auto: ``weighted_counts`` from 1,100 rows times epsilon, estimated by noisy histograms; otherwise ``counts``, also
-        if scores take few values or the whole grid can be counted.
+        all rows. A row's weight in the sum is its influence on the average precision of the noisy counts.
+    auto: ``weighted_counts`` if rows times epsilon, as noisy histograms estimate it, is at least 1,100, unless scores
+        take few values or the whole grid can be counted; otherwise ``counts``.
 
 Direct releases (``polynomial``, ``cauchy``, ``laplace``) rank tied negatives first (Boyd, Lantz, Page 2015); the other
 methods treat ties as scikit-learn does.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``) or replaced (``REPLACE_ONE``);
-``(epsilon, delta)``-DP for ``laplace``. Proof: ``mechanisms.smooth_sensitivity.average_precision_bound`` and
-``mechanisms.pure_release``, ``diagnostics.roc_curve.measure``, or
-``diagnostics._score_figures.weighted.measure_precision`` and ``mechanisms.weighted_sums``.
+``(epsilon, delta)``-DP for ``laplace``. Proof, by method: ``mechanisms.smooth_sensitivity.average_precision_bound`` and
+``mechanisms.pure_release`` for direct releases; ``diagnostics.roc_curve.measure`` for ``counts``;
+``diagnostics._score_figures.weighted.measure_precision`` and ``mechanisms.weighted_sums`` for ``weighted_counts``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise

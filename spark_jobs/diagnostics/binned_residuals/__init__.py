@@ -3,8 +3,8 @@
 Methods:
     auto: bins of near-equal depth, placed by up to three noisy histograms; the more noise, the more bins are
         counted together. The default.
-    recursive_medians: PriBRP (Chen 2018, algorithm 13) with its privacy corrected: a noisy size, bins by recursive
-        medians, merged by nested counts until they are large enough.
+    recursive_medians: PriBRP (Chen 2018, algorithm 13) with its privacy corrected: a noisy size of the table is drawn,
+        bins are placed by recursive medians, and merged by nested counts until they are large enough.
     fixed_bins: bins of equal width, which cost no budget to place.
 
 In every bin the positives, the negatives and the *centred* sum of scores are released (``mechanisms.group_sums``).

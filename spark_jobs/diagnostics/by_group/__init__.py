@@ -1,8 +1,8 @@
 """The diagnostics of scores in each group of a public list, such as regions or age bands, and tests of equal groups.
 
-Each group gets a shared measurement of its own (``_shared_groups``), from which every requested kind is computed as if
-the group were a table. If the groups are few, they are parts of the measurement of all rows that other diagnostics of
-the request share. Then single figures are compared between the groups: rates, areas, mean residuals.
+Each group gets a measurement of its own (``_shared_groups``), from which every requested kind is computed as if the
+group were a table. If the groups are few, the measurements of the groups are parts of the one measurement that other
+diagnostics of the request share. Single figures are compared between the groups: rates, areas, mean residuals.
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``), however many
 groups there are: a row lies in one group only. See ``measurement.measure_by_group`` for the proof.

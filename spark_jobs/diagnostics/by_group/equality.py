@@ -1,10 +1,10 @@
 """A test of whether several groups have the same figure, from estimates with intervals; post-processing.
 
-The difference d of two groups is divided by its standard error e, which is recovered from the halves of both intervals
-that lie between the two estimates (Zou, Donner, Statistics in Medicine 2008). The statistic is the largest ``d / e``
-over all pairs. Its distribution among equal groups is simulated from independent errors that are normal on either side
-of 0, each with the spread that this half of the interval states (Tukey's and Kramer's comparison of means, for unequal
-variances).
+The difference d of two groups is divided by its standard error e. The intervals of the two estimates give e: of each
+interval, the half that lies between the estimates is used (Zou, Donner, Statistics in Medicine 2008). The statistic is
+the largest ``d / e`` over all pairs. Its distribution among equal groups is simulated from independent errors, normal
+on either side of 0; the spread on each side is that of the same half of the interval (Tukey's and Kramer's comparison
+of means, for unequal variances).
 """
 
 from __future__ import annotations

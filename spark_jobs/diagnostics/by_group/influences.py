@@ -16,9 +16,10 @@ from spark_jobs.statistics.unit_squares import OfCells
 def influences(draw: ByGroupDraw) -> dict[str, Influence]:
     """The influence of a row on each figure by which groups are compared, except areas.
 
-    A row moves a mean of its group by its deviation from that mean, divided by the group's rows. Only the deviation is
-    returned, so that rows weigh alike in all groups: the design effect that follows holds for the groups together, as a
-    test of equal groups needs it. If a unit has rows in several groups, their correlation counts as within one group.
+    A row moves a mean of its group by its deviation from the mean, divided by the group's rows. Only the deviation is
+    returned, without the division, so that rows weigh alike in all groups. So the design effect that is computed from
+    these influences is for all groups together, as a test of equal groups needs it. If a unit has rows in several
+    groups, their correlation is treated like that of rows in one group.
     """
     of_groups = [_of_group(group, draw) for group in draw.groups]
     grid = draw.groups[0].groups.grid

@@ -67,9 +67,9 @@ def measure_by_group(statistic: GroupedScoreCounts, options: ByGroupSettings, te
 
     * ``ADD_REMOVE``: the row is in one group. The other groups' counts stay as they are, and their noise is
       independent, so the loss is that of one measurement.
-    * ``REPLACE_ONE``: noise is twice as wide. A row that stays in its group costs what one measurement costs, epsilon.
-      A row that leaves one group for another is removed from one measurement and added to another; each changes by one
-      row, which costs half of epsilon under noise for two.
+    * ``REPLACE_ONE``: noise is twice as wide, so that replacing a row within one measurement costs epsilon. This is
+      the cost if the row stays in its group. If it changes its group, a row is removed from one measurement and a row
+      is added to another; each of these two changes costs half of epsilon.
 
     Steps of one group depend on public facts and on earlier releases of this group alone.
 

@@ -35,8 +35,8 @@ def summarise(draw: ByGroupDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> 
         draw: the draw.
         seed: public seed of the simulations behind intervals and p-values.
         sampling: what was sampled, rows or units of several rows. A test of equal groups uses the design effect that
-            was measured over all groups together; units with rows in two groups only make the figures of these more
-            alike. Intervals, of one group or of all rows, allow for the largest possible design effect.
+            was measured over all groups together; a unit with rows in two groups only makes the figures of the two
+            groups more alike. Intervals, of one group or of all rows, allow for the largest possible design effect.
     """
     # what was measured is how far rows are off the figures of their groups, in all groups together
     largest = Sampling(max_rows=sampling.max_rows)

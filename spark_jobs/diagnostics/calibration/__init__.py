@@ -7,8 +7,9 @@ Methods:
     fixed_bins: groups of equal width, which cost no budget to place.
 
 In every group the positives, the negatives and the *centred* sum of scores are released (``mechanisms.group_sums``).
-The four sums of the Hosmer-Lemeshow statistic follow from these three; algorithm 2 of Barczewski, Mawass, Ramon,
-*Differentially private empirical cumulative distribution functions*, spends budget on all four.
+The four sums of the Hosmer-Lemeshow statistic follow from these three, so that budget is spent on three sums only.
+(Algorithm 2 of Barczewski, Mawass, Ramon, *Differentially private empirical cumulative distribution functions*, spends
+budget on all four.)
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). See ``_score_groups.measurement``.

@@ -1,7 +1,7 @@
 """A private distribution function at chosen thresholds, and quantiles by search, from a number of paid evaluations.
 
 For the whole function, ``ecdf`` is more accurate. Here the table only answers how many rows lie below a point. In a
-federation two servers can give this answer from keys that the silos send once, at points that may be chosen later.
+federation, silos send keys once, and two servers answer from these keys at points that may be chosen later.
 
 Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.paid_counts``.
 

@@ -77,7 +77,7 @@ class Ranking:
         return cls(curve=curve, sizes=sizes, noise=noise, population=(negatives, positives), source=source)
 
     def at_edges(self, copies: tuple[FloatArray, FloatArray] | None = None) -> Counts:
-        """Rows above the edges of the cells: those of the released curve, or of ``copies``."""
+        """The numbers of rows above the edges of the cells: released, or simulated if ``copies`` are given."""
         if copies is None:
             false, true = self.curve.fpr * self.sizes[0], self.curve.tpr * self.sizes[1]
         else:

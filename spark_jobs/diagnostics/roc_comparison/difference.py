@@ -1,16 +1,16 @@
 """The difference of two areas under ROC curves, with the error of its noise and of the sampling of the rows.
 
-**The same rows.** A row's value is the difference between its placements by the two models (``placements``), as the
-released curves estimate them. The area is bilinear in the distributions of both classes. So the mean value of the
-positives, plus that of the negatives, less the difference of the curves' own areas, differs from the difference of the
-exact areas by a term of second order: the error of one class's distribution times that of the other's. (This is one
-step of Newton's method from the curves; a cell may be wide, because the row's value inside it is used.) Errors:
+**The same rows.** Each row has a value: its placement by the first model less its placement by the second
+(``placements``), computed from the released curves. The estimate is the mean value of the positives, plus the mean
+value of the negatives, less the difference of the areas of the released curves. Its error is of second order, because
+an area is linear in the distribution of each class: for each model, the error of one class's distribution times the
+error of the other's. Wide cells do no harm, as a row's value uses its place inside the cell. Errors:
 
 * the noise of the sums, whose distribution is public;
 * the second-order term, simulated by the noise of the curves' counts, and bounded inside their cells (``_unresolved``);
 * for a population, the sampling of the rows: the variances of the values in each class over the class sizes (DeLong,
-  DeLong, Clarke-Pearson, Biometrics 1988, for paired areas). Each copy draws the noise of a variance anew and lifts
-  negative variances to 0, so that uncertainty about the variance widens the interval.
+  DeLong, Clarke-Pearson, Biometrics 1988, for paired areas). Each simulated error draws the noise of a variance anew
+  and lifts negative variances to 0, so that uncertainty about the variance widens the interval.
 
 **An earlier release.** The rows of both releases are taken as independent samples. The error of the noise combines the
 intervals of both areas (MOVER: Zou and Donner, Statistics in Medicine 2008); the sampling variance is the sum of

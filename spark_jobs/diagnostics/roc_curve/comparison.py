@@ -4,22 +4,24 @@ Each release has paid its own cost; if both are about the same rows, the ledger 
 released values and the public distribution of the noise alone.
 
 Curves are compared at equal FPR + TPR, as in bands. The null hypothesis is that the *curves of the populations* are
-equal; the rows of each release are an independent sample. For models that scored the same rows, the test overstates the
-sampling error of the difference of the areas if their estimates are positively correlated; two curves do not show how
-much. Two models on the same rows are compared by ``diagnostics.roc_comparison``, which counts both scores of a row
+equal; the rows of each release are an independent sample. If two models scored the same rows, their estimated areas may
+be positively correlated, and then the test overstates the sampling error of the difference; two curves do not show by
+how much. For two models on the same rows use ``diagnostics.roc_comparison``, which counts both scores of a row
 together.
 
-To simulate the hypothesis, rows are drawn from the mean of both curves, once for each. They are counted in the cells of
-each release, noise is added, and the raw counts give a curve. The p-value is the rank of the difference of the released
-raw curves among the copies, ``(1 + #) / (1 + copies)``. The posterior of released curves (``posterior``) takes no
-part in the test. The scores of the two models need not be on the same scale: each release states where the cells of its
-model lie on the common curve.
+The null distribution is simulated: 399 pairs of curves, or 99 if there are many cells. For each simulated pair, two
+samples of rows are drawn from the mean of the released curves, one sample for each release. The rows of a sample are
+counted in the cells of its release, and fresh noise is added. Curves of the test, released and simulated, are computed
+from unbiased noisy counts; the posterior means that the release shows (``posterior``) take no part. With m simulated
+pairs, of which r differ by no less than the released curves, the p-value is ``(1 + r) / (1 + m)``. The scores of the
+two models need not be on the same scale: each release states where the cells of its model lie on the common curve.
 
 Half the difference between a curve and the line through the edges of its cells counts as one standard deviation, as in
-bands. In an unresolved cell, a difference counts only as far as no possible curves inside the cell explain it.
+bands. In an unresolved cell the exact curve may be away from the course that the test assumes; the largest possible
+distance is subtracted from the difference of the released curves.
 
-The interval of the difference of the AUCs combines the intervals of both (MOVER: Zou and Donner, Statistics in Medicine
-2008) and the sampling variance (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
+The interval of the difference of the AUCs combines the intervals of both AUCs (MOVER: Zou and Donner, Statistics in
+Medicine 2008) and the sampling variance (DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
 """
 
 from __future__ import annotations
