@@ -92,12 +92,12 @@ def gaussian_costs(
 
 @dataclass(frozen=True, kw_only=True)
 class CostsInRho:
-    """What rows and sums of each table cost of a budget of rho, and what its quantiles do.
+    """The cost, out of a budget of rho, of the rows and sums of each table, and of its quantiles.
 
     Attributes:
-        rhos: of one row, with Gaussian noise.
-        wholes: as many times the epsilon of a draw for a quantile as there are halves of shares: of each quantile two,
-            and two for the rows and sums.
+        rhos: for each table, the rho of one row for its rows and sums, with Gaussian noise.
+        wholes: for each table, the epsilon that ``measure_quantiles`` divides: ``2 (1 + quantiles)`` times the epsilon
+            of one draw for a quantile; 0 without quantiles.
         groups: the most groups of one unit, if its rows are counted together; else 1.
     """
 

@@ -84,9 +84,9 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
     of epsilon, which is divided between its quantiles and its rows and sums (``mechanisms.cell_quantiles``); the costs
     of all tables add up. With Gaussian noise the guarantee is ``(epsilon, delta)``-DP: the rows and sums of all tables
     share the rho that is possible with delta and with the epsilon that quantiles leave (``mechanisms.cell_gaussian``).
-    With a budget of rho it is ``rho``-zCDP: each table has a share of rho, and each of its quantiles a part s of this
-    share; the quantile runs at the epsilon with ``epsilon^2 / 2 = s``. With discovered keys the guarantee is
-    ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
+    With a budget of rho it is ``rho``-zCDP: each table has a share of rho, of which its rows and sums get one part and
+    each quantile gets another (``gaussian.CostsInRho``). With discovered keys the guarantee is ``(epsilon, delta)``-DP
+    for one row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
 
     Args:
         statistic: exact rows and sums of every cell, or of every key; private.

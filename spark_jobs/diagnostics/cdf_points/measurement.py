@@ -36,8 +36,8 @@ class CdfPointsDraw(Draw):
         named: name of the values; None for scores.
         confidence, levels: as requested.
         grid: the public grid on which the rows were counted.
-        thresholds: for each requested threshold, the number of the edge that ends its cell; under the earliest rounding
-            rule, of the first edge at or after the threshold.
+        thresholds: for each requested threshold, the number of the edge that ends the cell of the threshold; in a draw
+            with the earliest rounding rule, the number of the first edge at or after the threshold.
         cells: the cell that the search found for each level.
         edges: the numbers of all edges that were evaluated; the first one is the last edge of the grid, below which all
             rows lie.

@@ -35,8 +35,8 @@ class StreamHistory:
         lower, upper: the ends of their bands, shape (n, names); None for a method without bands.
         measured: whether each count was measured, shape (n, names).
         scales: the scale of the noise of each noisy count, shape (n, names); public.
-        terms: of how many variables of this scale the noise is the sum, shape (names,): 1 for a count that was released
-            by itself, the number of states for a sum of them.
+        terms: the number of independent noises, each of this scale, that add up in a noisy count, shape (names,): 1 for
+            a count that was released by itself, the number of states for a sum over states.
     """
 
     names: tuple[str, ...]
@@ -121,7 +121,7 @@ class Reading:
             without bands.
         total, total_lower, total_upper: noisy sum over the newest window, and the ends of its band; NaN if a count of
             the window was not measured.
-        change: the sum less that of the window before; NaN if there is none.
+        change: the sum over the newest window less the sum over the window before; NaN if there is no window before.
         status: ``rise`` or ``fall`` if noise alone does not explain the change, ``silent`` if the sum cannot be
             distinguished from 0, otherwise ``steady``; ``not measured`` if a count of the window was not measured.
     """

@@ -2,24 +2,25 @@
 
 Everything here is post-processing of releases: it costs nothing.
 
-Intervals. Noise makes the largest difference larger, and where the exact one lies is unknown. Both ends invert a test.
-The released differences are scaled by a common factor, and fresh noise is added; the ends are the largest differences
-under the smallest and the largest factor for which this reaches the released distance R often enough.
+Intervals. Noise makes the largest difference larger, and the place of the exact largest difference is unknown. Both
+ends invert a test. The released differences are scaled by a common factor, fresh noise is added, and the largest result
+is compared with the released distance R. The ends of the interval are R times the smallest and the largest factor for
+which the result is as large as R often enough.
 
 * The lower end uses the released differences as they are, and noise before smoothing, which is usually larger than
-  after it. The differences contain noise themselves, which offers more places to reach R.
-* The upper end uses the part of the differences that exceeds their own noise, scaled so that the largest is R, and
-  noise after smoothing. This end is also at most R plus the error of one place: the exact distance D is the difference
-  at some place, and R is at least the released difference there, so that D exceeds R by no more than the error there.
-  The largest such error counts, over the places where D may lie; it alone gives the end if no difference exceeds its
-  own noise.
+  noise after smoothing. The differences contain noise themselves, which offers more places to reach R.
+* The upper end uses only the part of the differences that exceeds their own noise, scaled so that the largest is R, and
+  noise after smoothing. The upper end is also at most R plus the error of one place. For the exact distance D is the
+  difference at some place, and R is at least the released difference there; so D exceeds R by no more than the error
+  there. The largest such error counts, over the places where D may lie; if no difference exceeds its own noise, it
+  alone gives the end.
 
 The level was measured on tables drawn at random; it is not proven.
 
 Tests. Samples are simulated under the hypothesis: rows are drawn on the grid, noise is added and smoothed as in the
 release, and the distance is computed. If k of the simulated distances are at least the released one, the p-value is
 ``(1 + k) / (1 + copies)``. Samples are drawn exactly for up to ``EXACT_ROWS`` rows and as a Brownian bridge beyond. The
-number of rows is the released one.
+number of rows in a sample is the released number of rows.
 """
 
 from __future__ import annotations

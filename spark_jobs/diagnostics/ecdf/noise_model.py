@@ -1,12 +1,13 @@
 """The errors of an ECDF's fractions that noise causes, by simulation.
 
 With noisy prefix counts ``G_i + e_i`` and a noisy total ``n' = n + e_N``, the fraction ``h_i = (G_i + e_i) / n'`` is
-off by exactly ``(e_i - F_i e_N) / n'``. The noise's distribution is public and ``n'`` is released, so the only
-approximation is that the released fraction replaces ``F_i``; with a public total, ``e_N = 0`` and it is not needed.
+off by exactly ``(e_i - F_i e_N) / n'``. The noise's distribution is public and ``n'`` is released. The only
+approximation is that the released fraction replaces ``F_i``; with a public total, ``e_N = 0`` and there is none.
 
 Released fractions have been made monotone, which makes errors smaller: the simulation of bands includes this step. The
-largest error before smoothing bounds the one after it, whatever the rows are: neither isotonic regression nor clipping
-increases the largest distance to a monotone sequence (Yang, Barber 2019, theorem 1; ``mechanisms.smoothing``).
+largest error after smoothing is at most the largest error before smoothing, whatever the rows are: neither isotonic
+regression nor clipping increases the largest distance to a monotone sequence (Yang, Barber 2019, theorem 1;
+``mechanisms.smoothing``).
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ def band_widths(
     """Half-widths at level ``confidence``, by a parametric bootstrap of the whole release, smoothing included.
 
     Noise is added to the released fractions, which are then smoothed like the release. The half-width of a single
-    interval is the root mean square of the simulated errors of its fraction, times one factor for all fractions: the
-    quantile of the errors in these units. Noise before smoothing would overstate errors where cells are emptier than
-    their noise.
+    interval is the root mean square of the simulated errors of its fraction, times a factor common to all fractions:
+    the quantile of the errors divided by their root mean squares. Errors are taken after smoothing, because errors
+    before smoothing would be too large where cells have fewer rows than noise.
 
     Args:
         model: the noise.

@@ -1,15 +1,14 @@
 """Private bounds of the values, for requests that give none: doubling searches on a very wide grid.
 
-The grid is logarithmic around 0. The ends of its doublings, counted outwards from the unit, are marks that do not
-depend on the table. From either end of the grid a chain of nested sets grows by one mark at a time. The search stops at
-the first set whose noisy count exceeds a noisy threshold, a share of the rows (proof:
-``sparse_vector.first_crossing``). There are finitely many marks, so a search that never crosses its threshold ends at
-the grid's bound.
+The grid is logarithmic around 0. The edges at which absolute values double are *marks*; they do not depend on the
+table. From either end of the grid a chain of nested sets grows by one mark at a time. The search stops at the first set
+whose noisy count exceeds a noisy threshold, a share of the rows (proof: ``sparse_vector.first_crossing``). There are
+finitely many marks, so a search that never crosses its threshold ends at the grid's bound.
 
-The values may fill only a small part of a doubling: half a year, in seconds since 1970, fills 1.4% of its doubling. So
-the rows are counted again, on a linear grid between the two marks, in another pass over the table. With enough rows the
-same search then goes inwards over equal parts of that grid, and the cells lie between its ends. The rows beyond an end
-count in one cell.
+The values may fill only a small part of the interval between two marks: half a year, in seconds since 1970, fills 1.4%
+of it. So the rows are counted again, in another pass over the table, on a linear grid between the two marks that were
+found. With enough rows the same search then goes inwards over equal parts of the linear grid, and the cells lie between
+the ends that it finds. The rows beyond an end count in one cell.
 """
 
 from __future__ import annotations
@@ -77,11 +76,11 @@ def between_bounds(
 ) -> BetweenBounds:
     """``CELLS_BETWEEN_BOUNDS`` cells (fewer on a coarse grid that cannot be counted again) between private bounds.
 
-    Formal guarantee: ``(SIZE_SHARE + 2 BOUND_SHARE)`` times the meter's epsilon, and ``2 INWARD_SHARE`` times it for
-    searches inwards, under ``neighbours``, by sequential composition of a noisy number of rows and searches that treat
-    this number as a constant. The number of rows has sensitivity at most 1 under ``ADD_REMOVE`` and at most 2 under
-    ``REPLACE_ONE``. The grid of the second count depends on released marks alone, and each row has one cell there, too.
-    Whether there are searches inwards depends on the noisy number of rows.
+    Formal guarantee, under ``neighbours``: the cost is ``SIZE_SHARE + 2 BOUND_SHARE`` of the meter's epsilon, and ``2
+    INWARD_SHARE`` of it more if there are searches inwards. It is the sequential composition of a noisy number of rows
+    and of searches, for which this noisy number is a constant. The number of rows has sensitivity at most 1 under
+    ``ADD_REMOVE`` and at most 2 under ``REPLACE_ONE``. The grid of the second count depends on released marks alone,
+    and each row has one cell there, too. Whether there are searches inwards depends on the noisy number of rows.
 
     Args:
         statistic: exact counts on a logarithmic grid; private.

@@ -1,15 +1,16 @@
 """How far the rounding of numbers to the lattice may have moved a fit by least squares; a bound that always holds.
 
-A row has ``z = (1, x)`` and an outcome y; each number is rounded by at most h, half a step of the lattice, and levels
-are not rounded. With ``A = sum z z^T`` of the rounded rows and the residuals e of the exact rows, the rounded fit
-differs from the exact coefficients b by
+A row has ``z = (1, x)`` and an outcome y; each number is rounded by at most h, half a step of the lattice. The columns
+of categorical levels are not rounded. Let ``A = sum z z^T`` over the rounded rows, and e the residuals of the exact
+rows. The rounded fit differs from the exact coefficients b by
 
     A^-1 (sum z r + sum d e),   r = the change of y - b z by rounding,   d = the change of z,
 
-so that ``|r| <= h (1 + sum |b|)`` over numeric features. A linear function c of the coefficients then moves by at most
-``h (1 + sum |b|) sqrt(n c^T A^-1 c)``, by Cauchy and Schwarz, and by ``h sum |u| sum |e|`` with ``u = A^-1 c``, again
-over numeric features, where ``sum |e| <= n`` times the residuals' standard deviation. The root of a sum of squares
-moves by at most the root of the sum of the squared changes. Coefficients and sums are those of the release.
+where ``|r| <= h (1 + sum |b|)`` with a sum over numeric features. So a linear function of the coefficients, with
+weights c, moves by at most the sum of two terms. The first is ``h (1 + sum |b|) sqrt(n c^T A^-1 c)``, by Cauchy and
+Schwarz. The second is ``h sum |u| sum |e|`` with ``u = A^-1 c``, where the sum of |u| is over numeric features and
+``sum |e|`` is at most n times the residuals' standard deviation. The root of a sum of squares moves by at most the root
+of the sum of the squared changes. Coefficients and sums are those of the release.
 """
 
 from __future__ import annotations

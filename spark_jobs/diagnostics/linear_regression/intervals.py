@@ -2,15 +2,16 @@
 
 All quantities are in the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1].
 
-**Sums.** The least squares line solves two normal equations, which are linear in the exact sums. With the noisy sums,
-their residual is a linear combination of the noise, and so is the error of the noisy slope or of a height, with weights
-that follow from the noisy sums and, linearly, from the exact slope. Its quantiles can be simulated. Let d be the error
-of the noisy slope, w the weights at the noisy slope, and ``w + d u`` those at the exact slope, which is d less. The
-interval consists of the slopes with ``d^2 <= q^2 |w + d u|^2``, where q is the quantile of the noise for weights of
-norm 1: Fieller's limits (JRSS B 1954). If ``q |u| >= 1`` there are no limits, as the noisy spread of x is too close to
-0; then every line is possible. The error of a height at distance D from the mean of a contains D times the error of the
-slope. So the squared half-width of a height is that of its own weights at the noisy slope, plus ``D^2`` times the
-excess of the slope's squared half-width over ``q^2 |w|^2``.
+**Sums.** The least squares line solves two normal equations, which are linear in the exact sums. If the noisy sums are
+inserted, the residual of these equations is a linear combination of the noise. So the errors of the noisy slope and of
+a height are linear combinations of the noise, too; their weights depend on the noisy sums and, linearly, on the exact
+slope. Quantiles of such a combination can be simulated. Let d be the error of the noisy slope, w the weights at the
+noisy slope, and ``w + d u`` the weights at the exact slope, which is smaller by d. The interval consists of the slopes
+with ``d^2 <= q^2 |w + d u|^2``, where q is the quantile of the noise for weights of norm 1: Fieller's limits (JRSS B
+1954). If ``q |u| >= 1`` there are no limits, as the noisy spread of x is too close to 0; then every line is possible.
+The error of a height at distance D from the mean of a contains D times the error of the slope. So the squared
+half-width of a height is that of its own weights at the noisy slope, plus ``D^2`` times the excess of the slope's
+squared half-width over ``q^2 |w|^2``.
 
 **Lines** (NoisyStats, NoisyIntercept). The error of a height is ``(error of the slope) (x0 - mean x)`` plus its own
 noise. The mean of x is not released. Its distance from x0 is bounded by means of the released spread of x, so these
@@ -179,7 +180,8 @@ def moved_by_rounding(moments: NoisyMoments, slope: FloatArray, places: FloatArr
     Rounding moves each a and b by at most ``2 off``, so that an outcome is off its line by at most ``(1 + |slope|)``
     times that. A height at distance D from the mean of a is a sum of outcomes with weights of norm ``sqrt((1 + D^2 / v)
     / n)``, where v is the variance of a; the absolute values of n weights add up to at most sqrt(n) times their norm.
-    The product of an error of a with the row's residual is of second order: an error depends on a alone.
+    The error of an a, multiplied by the row's residual, adds a term of second order, which is neglected: the rounding
+    of a does not depend on b.
 
     Args:
         moments: released sums of each group.

@@ -10,7 +10,8 @@ The rule follows a benchmark on tables drawn at random (docs/contributing/benchm
 
 Medians over pairs of rows, which need public sizes, are never chosen: they estimate another line than least squares
 where outcomes are discrete or skewed, and have no interval. They are better for points very close to a line, or in a
-small part of the box. No public fact shows either, but a request whose author knows the points can name them.
+small part of the box. Public facts do not show whether points are like this, but the author of a request may know it,
+and can name the method.
 """
 
 from __future__ import annotations

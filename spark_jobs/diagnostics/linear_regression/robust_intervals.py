@@ -1,25 +1,25 @@
 """Robust empirical-Bayes intervals of lines that are shrunk towards a common line of many groups.
 
 A shrunk height is ``w`` times the group's own estimate plus ``1 - w`` times the common line. Its error has two parts:
-noise with standard deviation s, and a bias, proportional to the distance d of the group's line from the common one. If
+noise with standard deviation s, and a bias, proportional to the distance d of the group's line from the common line. If
 ``m = E bias^2 / s^2``, the interval's half-width is ``c s``, where c is the smallest number for which
 ``P(|Z + b| > c)`` is at most 1 less the level for *every* law of b with ``E b^2 = m``, and Z is standard normal. So
 the interval holds at its level **on average over groups**, whatever the law of their lines is; a group far from all
 others may be missed (Armstrong, Kolesar, Plagborg-Moller 2022, with the second moment alone).
 
 ``P(|Z + sqrt t| > c)`` is first convex and then concave in t, so the worst law puts mass on 0 and on one other point.
-For slopes, c need only hold for laws of b with a single peak, at 0. Each is a mixture of uniform laws about 0
+For slopes, only laws of b with a single peak, at 0, are considered. Each is a mixture of uniform laws about 0
 (Khinchin); the worst puts mass on 0 and on one uniform law.
 
 The second moment of d is estimated from the groups. If noise dominates, the estimate is poor. So the expectation of the
 second moment is used: the mean of a normal law about the estimate, truncated at 0 and capped at the prior of a single
-group. With an upper confidence limit instead, intervals would hold too often and be up to half as wide again. Groups
-with much noise are assumed to differ as the others do, apart from what few rows or a small spread of x leave to chance
-(``shrinkage``).
+group. (An upper confidence limit in its place would make intervals up to half as wide again, and hold too often.)
+Groups with much noise are assumed to differ as the others do, apart from what few rows or a small spread of x leave to
+chance (``shrinkage``).
 
 Every slope is divided by a spread of x that is nearly common to all groups, so that an error of this spread affects all
 slopes together. Where x fills a corner of its box, noise hides much of the spread: lines may be twice as steep as the
-estimate says. So each end of an interval is that of a mixture over the possible values of the spread.
+estimate says. So the ends of an interval are quantiles of a mixture over the possible values of the spread.
 """
 
 from __future__ import annotations

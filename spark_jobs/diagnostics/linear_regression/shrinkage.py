@@ -4,11 +4,11 @@ In the *centred box*, ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1]. A group's 
 place m and a slope s that solve ``M (p, s) = c``. M consists of the number of rows and of the sums of ``a - m`` and
 ``(a - m)^2``; c consists of the sums of ``b`` and ``(a - m) b``. All sums have noise of a known variance.
 
-1. *Rows, then means of a and of a a, then variances of a.* Groups vary around a common mean with a common spread. Both
-   are estimated from the noisy sums (``_population``), and each group's values are shrunk towards the mean according
-   to the ratio of noise and spread. Variances are positive, so that their laws are normal ones truncated at 0
-   (``_variances``). M is then replaced by its expectation (regression calibration of errors in variables); m is the
-   expected mean of a.
+1. *The matrix M.* Three things are estimated in turn: numbers of rows, means of a and ``a^2``, and variances of a.
+   Groups vary around a common mean with a common spread. Both are estimated from the noisy sums (``_population``), and
+   each group's values are shrunk towards the mean according to the ratio of noise and spread. Variances are positive,
+   so their laws are normal laws truncated at 0 (``_variances``). M is then replaced by its expectation (regression
+   calibration of errors in variables); m is the expected mean of a.
 2. *Lines.* ``c - M (p, s)`` is noise: that of c, and what remains of the noise of M. Lines vary around a common line in
    the same way. They also vary as least squares lines do from sample to sample, with covariances ``v inverse(M)`` for
    a variance v of the rows about their lines; the lines of groups with few rows or little spread of a vary most. Lines

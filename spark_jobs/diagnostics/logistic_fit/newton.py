@@ -34,7 +34,8 @@ class Step:
         ridge: in units of the Hessian; shape (...).
         weight: the noisy sum of the weights ``p (1 - p)``, at least 1; shape (...).
         means: weighted means of the features; shape (..., p).
-        spread: ``S`` plus the ridge; shape (..., p, p).
+        spread: the block of the slopes in the noisy Hessian about the weighted means, plus the ridge; shape (..., p,
+            p).
         length: root mean square of the change of the linear predictor; shape (...).
     """
 

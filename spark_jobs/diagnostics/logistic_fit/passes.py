@@ -2,8 +2,8 @@
 
 Each pass reads the rows once, at coefficients that only earlier noisy values decide. Costs add up: class sizes get
 ``SIZES_SHARE`` of epsilon; each pass but the last gets ``PASS_SHARE`` of what is left of epsilon, or of rho; the last
-one gets the rest. If the class sizes say that the noise would hide a Newton step, there is a single pass, at 0, with
-all of it.
+pass gets the rest. If the class sizes say that the noise would hide a Newton step, there is a single pass, at
+coefficients of 0, which gets all that the class sizes leave.
 """
 
 from __future__ import annotations
