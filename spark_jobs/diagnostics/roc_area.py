@@ -1,8 +1,8 @@
 """The area under the ROC curve that a release states: one estimate from all its measurements; post-processing.
 
-Measurements of the same rows have independent noise, and each interval states how far the noise reaches. So the mean of
-their areas, each weighted by the inverse square of this reach, is more accurate on average than any one of them. Every
-result then states this mean.
+Several measurements of the same rows have independent noise, and the interval of each area states how wide its noise
+is. The stated area is the mean of the measured areas, each weighted by the inverse square of this width; on average it
+is more accurate than any one of them. Every result of the release states this mean.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Intervals for a population allow for its sampling. Where units are sampled with all their rows, a figure varies more
 than if its rows were sampled one by one: its variance is ``D`` times as large, and ``D``, the design effect, is at most
-the largest number of rows of a unit. Rows that are sampled with their units carry as much information as ``1 / D`` as
-many rows that are sampled one by one.
+the largest number of rows of a unit. So n rows that are sampled with their units carry as much information as ``n / D``
+rows that are sampled one by one.
 """
 
 from __future__ import annotations

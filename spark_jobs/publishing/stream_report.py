@@ -31,7 +31,7 @@ class StreamFacts:
         cost: what the stream costs.
         spendings: what each part of the mechanism costs.
         statement: the guarantee in plain words.
-        rules, assumptions: one sentence each.
+        rules, assumptions: the public rules for rows, and what the guarantee takes for granted; a sentence for each.
         versions: the versions of the programs that began the stream.
     """
 

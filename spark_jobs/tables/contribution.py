@@ -69,15 +69,15 @@ def bound_contributions(
     """The ``keys`` columns of at most ``unit.max_rows`` rows of each unit, or of all rows if every row is a unit.
 
     The rows of a unit are ordered by a hash of the salt, the unit, the key columns and, for rows that are equal in all
-    of these, a running number; the first ``max_rows`` are kept. Spare rows come after all others of their unit. The
-    result does not depend on the partitioning or the order of the table, and all rows of a unit that are not spare have
-    the same probability of being kept. Rows with a null unit are dropped, unless ``cause`` is given.
+    of these, a running number; the first ``max_rows`` are kept. Spare rows (``spare``) come after all others of their
+    unit. The result does not depend on the partitioning or the order of the table, and all rows of a unit that are not
+    spare have the same probability of being kept. Rows with a null unit are dropped, unless ``cause`` is given.
 
-    The table is shuffled once, by unit, and equal rows are then counted. If a unit has one row, nothing is sorted
-    unless a key is a vector; if it has more, the distinct pairs of unit and keys are sorted.
+    The table is shuffled once, by unit, and equal rows are then counted. If ``max_rows`` is 1, nothing is sorted unless
+    a key is a vector; if it is larger, the distinct pairs of unit and keys are sorted.
 
     With a ``row_id``, which is hashed too, equal rows are not counted: rows with the same ``row_id`` and keys have the
-    same rank. If a unit has one row, only one row of each unit and partition is then shuffled.
+    same rank. If ``max_rows`` is 1, only one row of each unit and partition is then shuffled.
 
     Args:
         frame: rows with the unit's column and the key columns.
@@ -86,9 +86,10 @@ def bound_contributions(
         salt: secret bytes, the same for all attempts of a release; unused if every row is a unit.
         spare: a condition on the key columns, true for rows that must not displace other rows of their unit.
         row_id: a column that distinguishes the rows of a unit; the guarantee does not depend on whether it does.
-        cause: the name of a key that is null for rows that count and states why another row does not. Rows that do not
-            count come after all others of their unit. Rows with a null unit, all of whose other keys must be null, are
-            then kept, and the result has the column ``WEIGHT``: for how many rows of the table a row stands.
+        cause: the name of a key that is null for rows that count, and says of any other row why it does not count. Rows
+            that do not count come after all others of their unit. Rows with a null unit, all of whose other keys must
+            be null, are then kept, and the result has the column ``WEIGHT``: for how many rows of the table a row
+            stands.
         with_unit: whether to keep the columns ``UNIT`` and ``PLACE`` too; only for units of several rows.
         groups: a limit on the groups of a unit and on its rows in each, which replaces ``max_rows`` for rows that
             count; rows that do not count get the places that are left. Must not be combined with ``spare``.

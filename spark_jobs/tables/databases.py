@@ -117,7 +117,7 @@ class _Snapshot:
 
 
 def read_database(spark: SparkSession, source: TableSource) -> DataFrame:
-    """The declared columns of a database table; the rows of other versions may be among them, for the caller to filter.
+    """The declared columns of a database table. Rows of other versions may be among its rows; the caller filters them.
 
     Raises:
         InvalidRequest: the connection or table is not allowed; the table is a view or a part of another table, has

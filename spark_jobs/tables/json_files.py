@@ -2,8 +2,8 @@
 
 The rules are public. Every line with text is a row, and is read with the declared columns alone: nothing is inferred
 from the data. The line must begin with a ``{``; what follows the object is ignored. A line that is not such an object
-counts as a row of nulls, as does a value that is missing or does not fit: the text of a value is converted as by
-TRY_CAST, just as in csv files. A name is matched exactly, and of equal names in an object the last counts.
+counts as a row of nulls. A value is null if it is missing or does not fit: the text of a value is converted as by
+TRY_CAST, just as in csv files. A name is matched exactly; if an object has the same name twice, the last value counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A reader for Parquet files whose schema comes from their footers, so that no file's own types can fail a run.
 
 Files with the same types are read together. Every value is then cast by itself to the bound type, exactly or else to
-null. So whole numbers may be stored as doubles, as programs write them if another value is missing; a column may be
-without any value; and of timestamps in nanoseconds, the microseconds are kept. Columns that no engine reads are left
-out.
+null. So whole numbers may be stored as doubles, as some programs store them if the column has missing values; a column
+may be without any value; and of timestamps in nanoseconds, the microseconds are kept. Columns that no engine reads are
+left out.
 """
 
 from __future__ import annotations

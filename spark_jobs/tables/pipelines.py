@@ -4,8 +4,8 @@ A saved pipeline contains code. The classes of its stages are read from the save
 and checked again afterwards; only the classes listed below are allowed, and each stage is loaded separately by its own
 class, so that a saved pipeline cannot decide what is imported. Each stage maps a row to a row, or skips it, for every
 possible value: stages that raise on unknown values (``handleInvalid="error"``), that run SQL, or that depend on other
-rows are rejected. Whether the stages fit together and fit the table is tested on synthetic rows: otherwise, a pipeline
-whose parts differ in size would fail exactly if there are rows in the table.
+rows are rejected. Whether the stages fit together and fit the table is tested on synthetic rows. Without this test, a
+pipeline whose parts differ in size would fail if the table has rows and succeed if it has none.
 """
 
 from __future__ import annotations

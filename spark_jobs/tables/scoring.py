@@ -78,8 +78,8 @@ def fitted_value(frame: DataFrame, model: Model) -> Column:
     """The model's unclipped output for each row of ``frame``, which ``prepare_model`` has prepared: a double.
 
     The output is the linear predictor of a linear model, the probability of a logistic model, the named column, or the
-    output of the saved pipeline; if the model has a recalibration map, the map's value there. Null or NaN where a
-    feature is null or NaN.
+    output of the saved pipeline. If the model has a recalibration map, the map is applied to this output. Null or NaN
+    where a feature is null or NaN.
 
     Raises:
         InvalidRequest: a column of the model is missing or has an unsuitable type.

@@ -1,7 +1,7 @@
 """Texts converted to their column's declared type, by the form of the table's files; null where a text does not fit.
 
-A text must match the pattern of its form as a whole, and is rewritten to what TRY_CAST reads. So nothing here can
-raise, and no text is read as a number or a date that it does not look like.
+The whole text must match the pattern of its form; it is then rewritten to the notation that TRY_CAST reads. So nothing
+here can raise, and a text is read as a number or a date only if it looks like one.
 """
 
 from __future__ import annotations

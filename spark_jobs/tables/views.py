@@ -1,15 +1,16 @@
 """A folder with what an engine is to read of a table: links to its Parquet files, or copies of those that need one.
 
-An engine that fails on text that is not UTF-8 gets a copy of the file in which such a value is null. Each value becomes
-null by itself, so that no two units become one and the counted tables still differ by the rows of one unit. Spark
-instead compares the bytes. Neither such bytes nor null are a valid label, group, level or number; but a *unit* with
-such a name counts under Spark, and is no unit here.
+An engine that fails on text that is not UTF-8 gets a copy of the file in which every such value is null. The value
+becomes null whatever other rows contain, and no two units become one; so the counted tables still differ by the rows of
+one unit. (Spark compares the bytes of such values. The results agree for labels, groups, levels and numbers, where
+neither such bytes nor null are valid. They differ for a *unit* with such a name: it counts under Spark, and is no unit
+here.)
 
 The engine reads a column by the type that the writing program noted beside the footer, and fails where this differs
 from the footer's own type: categories, unsigned numbers, days in milliseconds. It reads neither nanoseconds nor
 timestamps of 96 bits, and fails on milliseconds beyond the year 294247. Files with such a column are copied too,
-whatever their rows, with each value exact; but nanoseconds are cut to whole microseconds, as by Spark, and milliseconds
-beyond that year, on which Spark fails, become null.
+whatever their rows, with each value exact. There are two exceptions: nanoseconds are cut to whole microseconds, as by
+Spark; and milliseconds beyond that year, on which Spark fails, become null.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ def make_view(
     view: Path,
     folder_columns: Sequence[str] = (),
 ) -> None:
-    """Make the folder ``view``: a subfolder for each value of a folder column; one file without rows if there is none.
+    """Make the folder ``view``, with a subfolder for each value of a folder column.
 
-    Empty files (0 bytes), which Spark ignores, are left out. Files get plain names, as an engine may take others for
-    patterns.
+    Empty files (0 bytes), which Spark ignores, are left out. If no file is left, the view has one file without rows.
+    Files get plain names, as an engine may take other names for patterns.
 
     Args:
         table: the table's folder.

@@ -53,11 +53,11 @@ def measure_profile(
 
     Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``).
 
-    Proof: in one column, or in one pair, a row is in exactly one cell. A row that is added or removed changes the
-    vector of counts by 1 in the 1-norm, and one that is replaced by at most 2. Two-sided geometric noise of scale
-    ``1 / e``, or ``2 / e``, makes that vector e-DP. A row is in a cell of every column and pair, so that these compose:
-    each of the k vectors has ``e = epsilon / k``, and together they cost epsilon. Everything else is computed from the
-    noisy counts alone. A unit of m rows costs m times as much as a row, as in all kinds.
+    Proof: in one column, or in one pair, a row is in exactly one cell. If a row is added or removed, the vector of
+    counts changes by 1 in the 1-norm; if a row is replaced, it changes by at most 2. Two-sided geometric noise of scale
+    ``1 / e``, or ``2 / e``, makes this vector e-DP. A row is in a cell of every column and pair, so the k vectors
+    compose: each has ``e = epsilon / k``, and together they cost epsilon. Everything else is computed from the noisy
+    counts alone. A unit of m rows costs m times as much as a row, as in all kinds.
 
     Args:
         statistic: exact rows of the cells of each column and pair; private.

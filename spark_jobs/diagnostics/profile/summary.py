@@ -2,10 +2,12 @@
 
 Shares and means are ratios of sums of noisy counts. Their intervals are by inversion (``aggregates.ratios``): for the
 true ratio, the released numerator less the ratio times the released denominator is noise alone, whose public law is
-given by simulated copies. They hold for tables of any size. A quantile lies in the cell in which the cumulative count
-passes the quantile's share of the rows. Its interval keeps each cell for which noise can explain that the count passes
-the share by the cell's end and not before the cell. Where a cell holds several values, figures are given for its
-middle, and intervals extend to its ends.
+given by simulated copies. These intervals hold for tables of any size.
+
+A quantile lies in the cell in which the cumulative count passes the quantile's share of the rows. The interval of a
+quantile contains every cell that may be this cell, given the noise: the cumulative count may be below the share before
+the cell, and at or above it at the cell's end. If a cell holds several values, figures are given for its middle, and
+intervals extend to its ends.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All of them are computed from the counts of a private ROC curve, so they cost nothing in a request whose diagnostics
 share these counts.
 
-Guarantee: that of ``spark_jobs.diagnostics.roc_curve``, from whose draw they are made; the rest is post-processing.
+Guarantee: that of ``spark_jobs.diagnostics.roc_curve``, which draws the counts; the rest is post-processing.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise

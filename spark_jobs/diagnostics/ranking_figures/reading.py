@@ -1,12 +1,12 @@
 """Figures of a ranking, computed from a released ROC curve and from simulated copies of its possible exact counts.
 
-A copy is the raw counts less fresh noise (``roc_curve.bands``); for the population, with a Poisson sampling error of
-each cell too. Raw counts are unbiased, so quantiles over the copies are limits for the exact counts. Inside a cell the
-counts do not show the curve: there each copy departs at random from the released curve, along a Brownian bridge, as the
-share of a cell's rows above a score does.
+A copy is the noisy counts, as drawn, less fresh noise (``roc_curve.bands``); copies for the population also have a
+Poisson sampling error of each cell. The noisy counts are unbiased, so quantiles over the copies are limits for the
+exact counts. Counts do not show the course of the curve inside a cell. There each copy departs at random from the
+released curve, along a Brownian bridge, as the share of a cell's rows above a score does.
 
-At a fixed recall or depth, each copy is read near the released curve's point: on the line through the copy's point
-along the curve, where this line reaches the recall or depth.
+Each copy is evaluated where the released curve reaches the requested recall or depth. From the copy's point there, a
+straight line in the direction of the curve leads to the point where the copy has the requested recall or depth.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Ranking:
     Attributes:
         curve: the released curve.
         sizes: released class sizes, negatives first, at least 1.
-        noise: copies of the counts of the same rows, negatives first; each of shape (copies, edges).
-        population: copies for the population, of the same shapes.
+        noise: possible exact counts of the same rows, simulated, negatives first; each of shape (copies, edges).
+        population: the same with the sampling error for the population; of the same shapes.
         source: sampler with a public seed.
     """
 

@@ -1,8 +1,8 @@
 """Scores as probabilities: Brier score, log loss, calibration slope and intercept, and a map that recalibrates scores.
 
 All of them are computed from noisy counts and sums of scores in groups, so they cost nothing in a request whose
-diagnostics share these. Groups are at most 0.7 wide in log-odds: the figures depend on where the scores lie inside a
-group, and their intervals allow for this (``inside_groups``).
+diagnostics share these counts and sums. Groups are at most 0.7 wide in log-odds: the figures depend on where the scores
+lie inside a group, and their intervals allow for this (``inside_groups``).
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise); see ``_shared_groups``. The rest is post-processing, the map included.

@@ -1,8 +1,8 @@
 """Where the scores of a group lie inside it, as far as its noisy sums show.
 
-The mean score of a group is known by its noisy sum. It is combined with a prior about the group's middle, which weighs
-more the larger the noise is; simulations draw the remaining error of the mean afresh. Nothing shows how scores lie
-about the mean, so three forms are possible:
+The mean score of a group is known by its noisy sum. It is combined with a prior about the group's middle; the larger
+the noise, the more the prior weighs. Simulations draw the remaining error of the mean afresh. Nothing shows how scores
+lie about the mean, so three forms are possible:
 
 * ``SPREAD``: over the group, with a density that is exponential in the score and has this mean (the density of largest
   entropy with this mean). The released figures are those of this form.
@@ -10,8 +10,8 @@ about the mean, so three forms are possible:
   moved the mean.
 * ``LUMPS``: at two places of each group, drawn at random, one on either side of the mean.
 
-Nor do the sums show which rows of a group are positive. A copy draws them: given the scores, the positives of a group
-are a random choice of its rows, about what the fit expects.
+The sums do not show either which rows of a group are positive. Simulations draw this: given the scores, the positives
+of a group are a random choice of its rows, about what the fit expects.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class ScoresInside:
     def beyond(self, positives: FloatArray, negatives: FloatArray, source: SeededNoise) -> FloatArray:
         """Random excess of positives at each place over what a fit expects; the excesses of a group add up to 0.
 
-        If the positives are a random choice of the n rows at these places, the counts have covariances
-        ``positives negatives / n (diag(w) - w w^T)``.
+        If the positives are a random choice of the n rows of a group, and w are the shares of the rows at its places,
+        the numbers of positives at the places have covariances ``positives negatives / n (diag(w) - w w^T)``.
 
         Args:
             positives: positive rows of each group; shape (copies, groups).

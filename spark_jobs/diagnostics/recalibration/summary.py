@@ -1,10 +1,11 @@
 """The summary of a draw as a released recalibration; deterministic post-processing.
 
-A copy is the raw counts less fresh noise, from a public seed: possible exact counts, to which the estimator of the
-released figures is applied. Copies also differ in where scores lie inside their groups and which of them are positive,
-as far as the noisy sums leave that open (``inside_groups``); for the population, also by the Poisson sampling of the
-rows. Raw counts are unbiased and the estimator's equations are linear in them, so that ``solved_interval`` applies.
-There are copies for each form that scores may have inside groups; an interval contains the intervals of all forms.
+Intervals come from simulated copies of possible exact counts, from a public seed: the noisy counts, as drawn, less
+fresh noise. The estimator of the released figures is applied to each copy. The noisy sums leave open where scores lie
+inside their groups and which of them are positive, so each copy draws this, too (``inside_groups``). Copies for the
+population also draw the Poisson sampling of the rows. The noisy counts are unbiased and the estimator's equations are
+linear in them, so that ``solved_interval`` applies. There are copies for each form that scores may have inside groups;
+an interval contains the intervals of all forms.
 """
 
 from __future__ import annotations

@@ -78,8 +78,9 @@ def noisy_bounds(
     is computed from released numbers. The three searches compose sequentially, because each reads all rows.
 
     If noise raised a threshold above the number of rows, no count would reach it and the search would overshoot. Each
-    threshold is therefore ``ALLOWANCE`` noise scales lower than ``coverage`` of the rows. The bound is then widened, by
-    as much as this costs with normally distributed residuals or uniformly distributed fitted values.
+    threshold is therefore ``ALLOWANCE`` noise scales lower than ``coverage`` of the rows. A lower threshold makes the
+    bound narrower; so the bound is then widened, by as much as the lower threshold narrows it for normally distributed
+    residuals or uniformly distributed fitted values.
 
     Args:
         statistic: exact counts; private.

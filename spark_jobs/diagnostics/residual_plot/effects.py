@@ -1,8 +1,8 @@
 """Effect sizes of a residual plot: how far residuals are shifted, sloped, bowed and unequally spread.
 
-Each is a function of the counts of pooled columns. Its interval accounts for the noise and for the sampling of rows: it
-lies between quantiles of simulated copies, with noise and Poisson counts. For the ratio of spreads, the quantiles are
-those of its logarithm.
+Each effect size is a function of the counts of pooled columns. Its interval accounts for the noise and for the sampling
+of rows: both ends are quantiles over simulated copies, with noise and Poisson counts. For the ratio of spreads, the
+quantiles are those of its logarithm.
 """
 
 from __future__ import annotations

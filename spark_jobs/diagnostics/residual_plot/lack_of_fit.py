@@ -16,11 +16,11 @@ all columns, that is due to rows.
 
 A fourth test asks whether the mean of all residuals differs from 0 (a shift). Rows count at the middle of their cell,
 and rows beyond the box at its edge, so the mean of the counts is biased; for a skewed distribution it is not 0 even if
-the model is correct. The test therefore allows for the largest bias, which has two parts. Let ``b`` be the box's bound:
-the rows beyond one side may lie ``FURTHER b`` beyond it on average; and grouping moves the mean of a unimodal
-distribution by at most an eighth of a cell's width times the fraction of rows in the largest cell. The mean counts as
-above 0 only if it would be so with all rows below the box that far out, and as below 0 only if it would be so with all
-rows above the box that far out.
+the model is correct. The test therefore allows for the largest bias, which has two parts. First, the rows beyond one
+side of the box may on average lie ``FURTHER b`` beyond it, where ``b`` is the box's bound. Second, grouping moves the
+mean of a unimodal distribution by at most an eighth of a cell's width times the fraction of rows in the largest cell.
+The mean counts as above 0 only if it stays above 0 with all rows below the box moved that far out; it counts as below 0
+only if it stays below 0 with all rows above the box moved that far out.
 
 The distribution of each ratio under a correct model is simulated: rows are drawn as if fitted values and residuals were
 independent with the released margins, and noise is added. For the shift, this distribution is moved by the largest

@@ -1,13 +1,13 @@
 """Offsets of residuals from the middles of their cells: one noisy sum for each column of the box.
 
 The counts of a box place a residual at the middle of its cell; where cells have many rows, this causes most of the
-error of a mean. The statistic counts in finer cells. From these, the sum over each column of residual less middle of
-its cell is known up to half a finer cell for each row; it is released with noise of its own.
+error of a mean. The statistic counts in finer cells. They give, for each column, the sum of residual less middle of its
+cell, up to half a finer cell for each row. This sum is released with noise of its own.
 
-Sensitivity: a finer cell is part of one cell of the box, so its middle is at most half a cell of the box, which is
-``HALF_CELL`` steps, from the middle of that cell. A row counts in one column at most, and rows beyond the box have
-offset 0. So one row added or removed changes the sums of all columns by at most ``HALF_CELL`` in 1-norm; one replaced
-changes them by at most twice that.
+Sensitivity: a finer cell is part of one cell of the box, so the middles of the two are at most half a cell of the box
+apart, which is ``HALF_CELL`` steps. A row counts in one column at most, and rows beyond the box have offset 0. So if a
+row is added or removed, the sums of all columns change by at most ``HALF_CELL`` in 1-norm; if a row is replaced, they
+change by at most twice as much.
 """
 
 from __future__ import annotations

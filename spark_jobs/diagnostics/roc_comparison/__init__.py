@@ -1,10 +1,11 @@
-"""The ROC curves of two models on the same rows, or of one and an earlier release, and the difference of their AUCs.
+"""The ROC curves and the AUC difference of two models on the same rows, or of a model and an earlier release.
 
 For two models, rows are counted by label and pair of scores. First, each model's curve is released by the default
 method of ``diagnostics.roc_curve``. Then three sums are released for each class: the number of rows, and the sum and
-the sum of squares of the differences between a row's placements by both models. They give the difference of the AUCs
-with its interval and test for the population: DeLong's for paired areas, with the noise included (``difference``). In a
-request with other diagnostics of the first model's scores, its curve is read from the noisy release that these share.
+the sum of squares of the differences between a row's placements by both models. The sums give the difference of the
+AUCs with its interval and test for the population: DeLong's for paired areas, with the noise included (``difference``).
+In a request with other diagnostics of the first model's scores, the first model's curve is read from the noisy counts
+that these diagnostics share.
 
 With ``compare_with``, the request's model is compared with the curve that an earlier release published, whose rows are
 taken as independent.

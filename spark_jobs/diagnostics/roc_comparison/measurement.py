@@ -43,8 +43,8 @@ class ComparisonDraw(Draw):
         first, second: draws of the curves; the second is None if the other curve is an earlier release's.
         sums: noisy sums over the pairs of scores; None if the other curve is an earlier release's.
         compare_with: the earlier release's curve; None for two models on the same rows.
-        first_is_shared: whether the first curve comes from a release that other diagnostics share: its rows need no
-            second score, and its cost is no part of ``spendings``.
+        first_is_shared: whether the first curve comes from a measurement that other diagnostics share. Then its rows
+            may lack the second score, and its cost is no part of ``spendings``.
         first_of_pairs: draw of the first model's curve on the rows that have both scores, if it is not ``first``.
     """
 

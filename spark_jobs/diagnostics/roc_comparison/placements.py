@@ -1,8 +1,8 @@
 """Placements of scores among the other class, estimated from a released curve's counts, and the area that they give.
 
-The placement of a positive row is the share of the negatives with a lower score, ties counting half; that of a negative
-row is the share of the positives with a higher one (V10 and V01 of DeLong, DeLong, Clarke-Pearson, Biometrics 1988).
-The area under the curve is the mean placement of either class. Post-processing of released counts.
+The placement of a positive row is the share of the negatives with a lower score. The placement of a negative row is the
+share of the positives with a higher score. Ties count half (V10 and V01 of DeLong, DeLong, Clarke-Pearson, Biometrics
+1988). In either class the mean placement is the area under the curve. Post-processing of released counts.
 """
 
 from __future__ import annotations

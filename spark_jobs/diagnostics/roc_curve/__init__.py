@@ -1,16 +1,17 @@
 """Private ROC curve with its area, bands and an interval, from counts of both classes on a grid of scores.
 
 Methods:
-    auto: cells of equal depth, placed with a small share of the budget, in a number that suits the noise; a tree over
-        the whole grid if the rarer class has 300,000 rows times epsilon. The default.
+    auto: cells of equal depth, placed with a small share of the budget; the noise decides their number. If the size of
+        the rarer class times epsilon is at least 300,000, a tree over the whole grid. The default.
     tree: a consistent tree over the whole grid, for each class.
     equi_depth: cells of equal depth, as many as the curve has points.
     fixed_cells: cells of equal width, as many as the curve has points.
     recursive_medians: cells between recursive medians of the scores (PriROC: Chen 2018, algorithm 11, with the noise
         that its privacy needs). The only method that spends delta: 1e-30 for each median that a row takes part in.
 
-The last two may count with a ``histogram`` method (PriROC's own is ``dawa``; on fixed cells: PriROC-fix). If the method
-adapts to the rows, the distribution of its error is not public, and bands and interval are [0, 1].
+``fixed_cells`` and ``recursive_medians`` may count with a ``histogram`` method (PriROC's own is ``dawa``; on fixed
+cells: PriROC-fix). If the histogram method adapts to the rows, the distribution of its error is not public, and bands
+and interval are [0, 1].
 
 Guarantee: ``epsilon``-DP for one row added or removed (``ADD_REMOVE``), or replaced (``REPLACE_ONE``, with twice the
 noise). Every step counts disjoint cells, with sensitivity 1 (or 2), or a tree over them. Steps compose sequentially,

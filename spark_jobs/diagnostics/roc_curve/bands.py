@@ -1,8 +1,9 @@
 """Bands and intervals of a ROC curve, by simulation of the noise from released values alone.
 
-The distribution of the noise is public. A copy is the raw counts less fresh noise, drawn from a seed: possible exact
-counts. Raw counts are unbiased, and rates are ratios of their sums, so quantiles of these copies are Fieller's limits
-(JRSS B 1954), whatever the released curve assumes; bands also contain that curve. Four further errors are added:
+The distribution of the noise is public. Possible exact counts are simulated: the noisy counts, as drawn, less fresh
+noise from a seed. The noisy counts are unbiased, and rates are ratios of their sums. So quantiles over the simulated
+curves are Fieller's limits (JRSS B 1954), whatever the released curve assumes; bands also contain the released curve.
+Four further errors are added:
 
 * The order of the rows inside a counted cell is unknown. If it is random, the curve deviates from its mean as a random
   path with ``p`` positive and ``q`` negative steps does, which is hypergeometric. The area deviates like the

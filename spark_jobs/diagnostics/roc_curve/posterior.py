@@ -1,12 +1,13 @@
 """The posterior of the counts of both classes in cells, given noisy counts and a random walk; post-processing.
 
-If noise is large compared to counts, the curve of raw counts is biased towards the diagonal, because noise adds rows to
-empty cells. Counts are positive, and the ratio of the classes changes gradually with the score: its logarithm is a
-straight line in the score for a calibrated model, and in normal deviates of the depth for normal classes of one width.
-So the prior of the log ratio is an integrated random walk over these deviates (a smoothing spline: Wahba, JRSS B 1978)
-about any line, from which single cells may depart; its roughness is one of several values ``ROUGHNESS``, weighted by
-the data. Nothing else is assumed: the level of both classes together, where gaps and ties show, is a rough random walk.
-Where the counts are accurate, they determine the posterior.
+If noise is large compared to counts, a curve that is computed from the noisy counts alone is biased towards the
+diagonal, because noise adds rows to empty cells. Counts are positive, and the ratio of the classes changes gradually
+with the score. For a calibrated model its logarithm is a straight line in the score; for normal classes of one width it
+is a straight line in normal deviates of the depth. So the prior of the log ratio is an integrated random walk over
+these deviates (a smoothing spline: Wahba, JRSS B 1978) about any line; single cells may depart from it. The walk's
+roughness is one of several values ``ROUGHNESS``, weighted by the data. Nothing else is assumed: the level of both
+classes together, where gaps and ties show, is a rough random walk. Where the counts are accurate, they determine the
+posterior.
 
 The posterior of log counts is approximated as normal about its mode for each roughness (Laplace's approximation: Rue,
 Martino, Chopin, JRSS B 2009); noise is approximated as normal too. Everything is a deterministic function of released

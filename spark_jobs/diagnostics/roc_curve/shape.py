@@ -69,11 +69,11 @@ class Edges:
     def single(self) -> BoolArray:
         """Whether each cell is taken to hold one score: it is ``alone``, or the scores seem to take few values.
 
-        Scores also seem to take few values if a single value has most rows; the other rows may then lie anywhere in
-        wide cells, in which the curve is bent. The number of cells that the other rows fill shows which it is.
-        Cells are about equally deep, so that rows at arbitrary scores fill about the same share of the cells as of the
-        rows. Scores that take few values fill far fewer cells, as most cells between two values are empty; in a small
-        table none of their cells may be crowded.
+        If a single value has most rows, scores seem to take few values even if the other rows lie anywhere in wide
+        cells, in which the curve is bent. The number of cells that the other rows fill shows which is the case. Cells
+        are about equally deep. So rows at arbitrary scores fill about the same share of the cells as of the rows.
+        Scores that take few values fill far fewer cells, as most cells between two values are empty; in a small table
+        none of their cells may be crowded.
         """
         width, depth = -np.diff(self.cuts), np.diff(self.depth)
         crowded: BoolArray = depth > CROWDED * width / self.cuts[0]

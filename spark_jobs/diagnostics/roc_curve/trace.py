@@ -59,7 +59,8 @@ def trace(draw: RocDraw, *, raw: bool = False, resolve_rarer: bool = False) -> T
 
     Args:
         draw: the draw.
-        raw: whether to use raw counts, without their ``posterior``, which takes longer.
+        raw: whether the curve is computed from the noisy counts as drawn, without the posterior of the counts
+            (``posterior``). This is faster, as the posterior takes long.
         resolve_rarer: whether edges stay so far apart that counts of the rarer class exceed their noise, too. Figures
             at a single place of the curve need this; an area is more accurate without it.
     """
