@@ -1,8 +1,8 @@
-"""A silo's side of a federated release inside the application: it makes one draw, common to all silos, of all rows.
+"""The application's part in a federated release, run by each silo: all silos end with one common draw for all rows.
 
-The rounds are in ``federation.exchange``. Every attempt at a release shares the same vectors under the same masks and
-gets the same sums. So a run that starts again adopts these sums, and all silos end with the same noisy statistics and
-the same seed of the post-processing. Nothing is stored before all silos have made the same draw.
+The rounds are in ``federation.exchange``. Every attempt of a silo sends the same vectors under the same masks and gets
+the same sums. So a run that starts again adopts these sums, and all silos end with the same noisy statistics and the
+same seed of the post-processing. Nothing is stored before all silos have made the same draw.
 """
 
 from __future__ import annotations

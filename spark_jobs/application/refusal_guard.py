@@ -96,7 +96,8 @@ class RecordingNoise:
         Args:
             times: the ratio of a call's loss to the epsilon that it asks for (``BudgetPart.noise_factor``).
             rows: the number of rows that share the loss of a call equally.
-            rhos: how many times the rho of a call a unit loses, where the budget is one of rho.
+            rhos: if the budget is one of rho, the ratio of a unit's loss to the rho that a call of Gaussian noise asks
+                for; otherwise None, and ``times`` is used.
         """
         largest, self._largest = self._largest, {}
         with localcontext(prec=4 * MAX_DIGITS):

@@ -1,8 +1,9 @@
-"""Statistics that are sums over rows, with Spark: each row is a short vector of whole numbers, or a packed key.
+"""Statistics that are sums over rows, computed with Spark.
 
-A row of the table contributes a few *lines* of numbers, each to one *place* of the statistic: its group, or a term of
-its vector. The sums of all lines at one place are one row of the result. So several statistics, and the cells of
-others, can be added up in one pass.
+A row of the table adds a few *lines* of numbers, each at one *place* of the statistic: its group, or a row of a matrix.
+The result has one row for each place, with the sums of all lines at this place. So one pass of Spark can add up several
+such statistics, together with the counts of other statistics. In the prepared table, a column for each statistic holds
+what a row adds: a short vector of whole numbers, or a packed key.
 """
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ from spark_jobs.statistics.unit_squares import whole_weights
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnitDraw(Draw):
-    """The noisy sums over units of squared influences on some figures.
+    """For some figures, the noisy sum over units of the square of a unit's influence on the figure.
 
     Attributes:
         figures: the kind and the name of each figure.
-        max_rows: the most rows of a unit; spendings are for one row.
-        squares: the noisy sums, in whole numbers of 1 / ``UNIT_STEPS``.
+        max_rows: the most rows of a unit; the spendings are stated for one row.
+        squares: the noisy sum of each figure, in whole numbers of 1 / ``UNIT_STEPS``.
         largest: for each figure, the largest influence of a row.
         rows_squares: for each figure, the sum over rows of squared influences, from released counts.
     """

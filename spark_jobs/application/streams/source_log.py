@@ -2,8 +2,9 @@
 
 The checkpoint has one file for each micro-batch, with the offset up to which its source is read, and a log of the
 source: the new files of each offset, in one log file per offset, or, from time to time, all files so far in one log
-file. The hash of such a history is the same however the log is divided. Each micro-batch extends the hash of the one
-before, so that two copies of a checkpoint that have diverged differ from then on, whatever they have in common later.
+file. The hash of such a history is the same in both forms of the log. Each micro-batch extends the hash of the previous
+one. So if two copies of a checkpoint plan different files in one micro-batch, their hashes differ from then on, even if
+their later files are the same.
 """
 
 from __future__ import annotations

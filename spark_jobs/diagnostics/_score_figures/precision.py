@@ -36,9 +36,10 @@ See ``docs/explanation/mechanisms/auc.md``.
 def precision_from_counts(draw: RocDraw, traced: Trace, *, seed: int, effect: float = 1.0) -> Figure[float]:
     """The average precision of a defined curve, with its intervals.
 
-    Near the released counts the figure is linear in the rows, so that the noise moves the figure by the sum of each
-    noise times its influence. The sum over raw counts is unbiased; its difference from the sum over the released counts
-    estimates the error of the latter.
+    Near the released counts the figure is linear in the rows: errors of the counts move the figure by the sum of each
+    error times its influence. The errors are simulated as the released counts less possible exact counts, which are the
+    noisy counts, as drawn, less fresh noise. As the noisy counts are unbiased, this includes the bias of the released
+    counts.
 
     Args:
         draw: the noisy counts.

@@ -81,7 +81,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """The posterior given each law, for one family of laws and one concentration.
+    """The posterior given each law (a distribution of scores), for one family of laws and one concentration.
 
     Attributes:
         log: log evidence; shape (laws,).
@@ -100,7 +100,7 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """The posterior: laws with their weights, for each family and concentration.
+    """The posterior: laws (distributions of scores) with their weights, for each family and concentration.
 
     Attributes:
         observations: the noisy counts; estimates are for the cells of the first.

@@ -121,10 +121,10 @@ def half_width(draw: FigureDraw) -> float:
     """Half the width of the interval of a direct release.
 
     The scale of the noise is a bound that falls as the smaller class grows, and the class sizes are known only up to
-    noise. The half width is a quantile of the absolute noise under a mixture: over all sizes that the noisy sizes do
-    not rule out, each weighted by the probability of the noise that separates it from the noisy size. With both noises
-    counted, the interval then has its level to a good approximation: sizes are a location family, whose flat posterior
-    is the fiducial one.
+    noise. The half width is a quantile of the absolute noise under a mixture over all sizes that the noisy sizes do not
+    rule out. The weight of a size is the probability of the noise that separates it from the noisy size. As the noise
+    of the figure and the noise of the sizes are both counted, the interval has its level to a good approximation: sizes
+    are a location family, whose flat posterior is the fiducial one.
     """
     if draw.sizes is None:
         return math.inf

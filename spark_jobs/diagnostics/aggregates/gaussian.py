@@ -1,8 +1,9 @@
 """The cost of a table of aggregates with Gaussian noise, and whether this noise is smaller than that of pure DP.
 
-With a budget of rho it always is: a pure epsilon costs half its square then, so that D numbers have the standard
-deviation ``sqrt(D / 2 rho)`` with Gaussian noise and ``sqrt((D + 1) (D + 2) / 3) / sqrt(2 rho)``, which is more, with
-noise that is drawn jointly; and several tables have shares of rho instead of shares of its root.
+With a budget of rho it always is smaller. There, a mechanism of pure epsilon costs ``epsilon^2 / 2``. So D numbers have
+the standard deviation ``sqrt(D / 2 rho)`` with Gaussian noise, and the larger one
+``sqrt((D + 1) (D + 2) / 3) / sqrt(2 rho)`` with pure noise that is drawn jointly. Moreover, several tables share rho,
+while with pure noise they would share its root.
 """
 
 from __future__ import annotations

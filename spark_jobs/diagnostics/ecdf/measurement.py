@@ -56,8 +56,8 @@ class EcdfChoices(EcdfSettings):
     """The settings, and the choices that a request derives from its column and bounds.
 
     Attributes:
-        find_bounds: None to use the bounds of the grid. Otherwise the grid must be logarithmic, private bounds are
-            found within it, and the cells between these are spaced as this says, ``linear`` or ``log``.
+        find_bounds: None to use the bounds of the grid. Otherwise private bounds are found within the grid, which must
+            be logarithmic, and this is the spacing of the cells between them: ``linear`` or ``log``.
         size_public: whether the number of counted rows is public and therefore exact. Only for ``REPLACE_ONE``, and
             only if *no* row can be left out: replacing a row by a null or a filtered one would change the number.
         named: name of the values in plots.

@@ -41,7 +41,8 @@ def effect_sizes(
         at: the fitted value of each pool, ascending, shape (pools,).
         rows: the rows of each pool, shape (pools,), which weight the pools of all copies.
         edges: edges of the residuals' cells within the box.
-        offsets: sums over the rows of each pool of residual minus middle of its cell, shape (..., pools).
+        offsets: for each pool, the sum of the offsets of its rows: residual less the middle of the residual's cell;
+            shape (..., pools).
 
     Returns:
         Shape (..., 4), in the order of ``EFFECTS``; the ratio as a logarithm.

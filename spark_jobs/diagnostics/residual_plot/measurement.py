@@ -44,8 +44,9 @@ class ResidualDraw(Draw):
         box: the grid, in units of the statistic.
         cells: estimated counts of the grid, with a frame of cells for the rows beyond it; shape (bins + 2, bins + 2),
             fitted values first; possibly negative.
-        offsets: for each column of the box, the noisy sum over its rows of residual less middle of its cell, in steps
-            (``offsets.HALF_CELL``); shape (bins,). None in draws of versions without such sums.
+        offsets: for each column of the box, the noisy sum of the offsets of its rows (residual less the middle of the
+            residual's cell), in steps (``offsets.HALF_CELL``); shape (bins,). None in draws of versions without such
+            sums.
     """
 
     method: str
