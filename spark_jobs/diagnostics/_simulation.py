@@ -118,9 +118,9 @@ def solved_interval(value: FloatArray, copies: FloatArray, confidence: float) ->
 
     Such a figure r solves an equation ``a - r b = 0`` of exact counts a and b (for a quantile, of rows below r). Let a'
     and b' be the released counts. The noise has a public law, so they refute an r if ``a' - r b'`` is among the most
-    extreme values of ``noise(a) - r noise(b)``. The values of r that are not refuted are the central range of ``(a' -
-    noise(a)) / (b' - noise(b))``, as long as the divisor stays above 0: an exact interval however large the noise
-    (Fieller 1954; Woodruff 1952).
+    extreme values of ``noise(a) - r noise(b)``. The values of r that are not refuted are the central range of
+    ``(a' - noise(a)) / (b' - noise(b))``, as long as the divisor stays above 0: an exact interval however large the
+    noise (Fieller 1954; Woodruff 1952).
 
     Args:
         value: the released figure, shape (...).

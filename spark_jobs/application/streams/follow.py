@@ -104,7 +104,7 @@ def follow_stream(
     clock: Clock,
     announcer: Announcer,
 ) -> None:
-    """Store the objects of all steps before the task's last one, each when the clock closes it.
+    """Store the objects of all steps up to ``StreamTask.until``, each step when the clock closes it.
 
     Args:
         chain: the stream's objects.

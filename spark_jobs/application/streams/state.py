@@ -29,7 +29,7 @@ _COLUMN = "counts."
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class OpenCounts:
-    """Exact counts of the steps of a followed stream that are not closed yet, and which micro-batches they contain.
+    """Exact counts of the steps of a followed stream that are not closed yet, and the last counted micro-batch.
 
     Attributes:
         source: the identity of the query whose micro-batches were counted; empty before the first.

@@ -255,10 +255,10 @@ def _crowded(statistic: ScoreCounts, sizes: tuple[int, int], *, meter: BudgetMet
 def crowd(negatives: Int64Array, positives: Int64Array, sizes: tuple[int, int]) -> int:
     """How many rows of both classes have almost equal scores, in the run of ``NEIGHBOURING`` cells that has the most.
 
-    In every run of neighbouring cells, the rows of a class are first scaled to the size of the smaller class: ``rows *
-    smaller / size``, rounded down, where ``size`` is the public size of the class. Then the smaller of the two scaled
-    counts is taken. The result is the largest of these over all runs. Sensitivity: 1 if a row is added, removed or
-    replaced. As the factor is at most 1, the scaled count of a class changes by at most 1, and so do the smaller of
+    In every run of neighbouring cells, the rows of a class are first scaled to the size of the smaller class:
+    ``rows * smaller / size``, rounded down, where ``size`` is the public size of the class. Then the smaller of the two
+    scaled counts is taken. The result is the largest of these over all runs. Sensitivity: 1 if a row is added, removed
+    or replaced. As the factor is at most 1, the scaled count of a class changes by at most 1, and so do the smaller of
     both counts and the largest over all runs.
     """
     smaller = smaller_size(sizes)

@@ -45,8 +45,8 @@ _STEPS = 40
 class Moved:
     """How far the rounding of scores may have moved figures of all pools.
 
-    Let h be how far the mean score of a pool of n rows may have moved. Then the excess of the pool moves by at most ``n
-    h``, and the variance ``n p (1 - p)`` of a calibrated model moves by at most ``n h (|1 - 2 p| + h)``. So, by the
+    Let h be how far the mean score of a pool of n rows may have moved. Then the excess of the pool moves by at most
+    ``n h``, and the variance ``n p (1 - p)`` of a calibrated model moves by at most ``n h (|1 - 2 p| + h)``. So, by the
     triangle inequality, the root of ``sum excess^2 / variance`` is scaled by the change of the variances, and moves by
     at most the root of ``sum (n h)^2 / variance``.
 

@@ -9,10 +9,10 @@ number of rows below an edge, less ``level`` times the number n of all rows. The
 only if ``D < 0``. (The quantile that numpy and ``PERCENTILE_CONT`` interpolate between two rows is at or above the edge
 if ``D <= -level``, and below it if ``D > 1 - level``.) D is released with noise whose law is public, whatever the
 chosen cell and the rows. So the lower end moves past an edge while the noisy D is below the ``1 - confidence`` quantile
-of its noise less ``level``, and the upper end likewise. The probability that an end passes the quantile is at most ``1
-- confidence``. Each end may use this whole error rate, because the interval contains the chosen cell: if the quantile
-is to the left of the chosen cell, only the lower end can miss it, and if it is to the right, only the upper end. In a
-cell of the table without rows D is noise alone.
+of its noise less ``level``, and the upper end likewise. The probability that an end passes the quantile is at most
+``1 - confidence``. Each end may use this whole error rate, because the interval contains the chosen cell: if the
+quantile is to the left of the chosen cell, only the lower end can miss it, and if it is to the right, only the upper
+end. In a cell of the table without rows D is noise alone.
 """
 
 from __future__ import annotations

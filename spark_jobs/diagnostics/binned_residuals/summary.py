@@ -64,13 +64,13 @@ def summarise(draw: GroupsDraw, *, seed: int, sampling: Sampling = OF_ROWS) -> B
 def fit_test(pooled: Pools) -> tuple[float, float, float]:
     """P-values of the test of fit: joint, of the trend, and of the scatter.
 
-    For each pool, the excess is its labels less its scores, ``sd^2 = variance + noise variance``, and ``z = excess /
-    sd``. The scatter is the sum of the squares of z. An error ``d(p)`` of the log-odds changes the excess of a pool by
-    about ``variance * d``, and z by ``variance / sd * d``. The trend is the squared length of the projection of z on
-    these changes for ``d = 1, l, l^2``, where ``l`` is the log-odds of the pool's mean score; without noise, the trend
-    is the score test of three coefficients. The distributions for a calibrated model are simulated, noise included. If
-    the model was fitted to these rows, even privately, the test is conservative, because the fit removes most of a
-    shift and of an error in slope.
+    For each pool, the excess is its labels less its scores, ``sd^2 = variance + noise variance``, and
+    ``z = excess / sd``. The scatter is the sum of the squares of z. An error ``d(p)`` of the log-odds changes the
+    excess of a pool by about ``variance * d``, and z by ``variance / sd * d``. The trend is the squared length of the
+    projection of z on these changes for ``d = 1, l, l^2``, where ``l`` is the log-odds of the pool's mean score;
+    without noise, the trend is the score test of three coefficients. The distributions for a calibrated model are
+    simulated, noise included. If the model was fitted to these rows, even privately, the test is conservative, because
+    the fit removes most of a shift and of an error in slope.
     """
     released, copies = pooled.released, pooled.null_copies().excess
     stddev = np.sqrt(released.variance + pooled.noise_variance)

@@ -1,9 +1,9 @@
 """The symmetric binormal ROC curve with a private AUC: budget is spent on one number alone.
 
-If the scores of both classes are normal with equal variance, up to an increasing transformation, the curve is ``TPR =
-Phi(a + Phi^-1(FPR))`` with ``a = sqrt(2) Phi^-1(AUC)`` (Boyd, Lantz, Page 2015, section 3.3). If this assumption holds,
-the curve is far more accurate than a curve from counts. If it does not hold, the error of the curve may exceed its
-band.
+If the scores of both classes are normal with equal variance, up to an increasing transformation, the curve is
+``TPR = Phi(a + Phi^-1(FPR))`` with ``a = sqrt(2) Phi^-1(AUC)`` (Boyd, Lantz, Page 2015, section 3.3). If this
+assumption holds, the curve is far more accurate than a curve from counts. If it does not hold, the error of the curve
+may exceed its band.
 
 Guarantee: that of ``spark_jobs.diagnostics.auc``, which measures the AUC; the rest is post-processing.
 """

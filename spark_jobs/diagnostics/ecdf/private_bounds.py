@@ -76,9 +76,9 @@ def between_bounds(
 ) -> BetweenBounds:
     """``CELLS_BETWEEN_BOUNDS`` cells (fewer on a coarse grid that cannot be counted again) between private bounds.
 
-    Formal guarantee, under ``neighbours``: the cost is ``SIZE_SHARE + 2 BOUND_SHARE`` of the meter's epsilon, and ``2
-    INWARD_SHARE`` of it more if there are searches inwards. It is the sequential composition of a noisy number of rows
-    and of searches, for which this noisy number is a constant. The number of rows has sensitivity at most 1 under
+    Formal guarantee, under ``neighbours``: the cost is ``SIZE_SHARE + 2 BOUND_SHARE`` of the meter's epsilon, and
+    ``2 INWARD_SHARE`` of it more if there are searches inwards. It is the sequential composition of a noisy number of
+    rows and of searches, for which this noisy number is a constant. The number of rows has sensitivity at most 1 under
     ``ADD_REMOVE`` and at most 2 under ``REPLACE_ONE``. The grid of the second count depends on released marks alone,
     and each row has one cell there, too. Whether there are searches inwards depends on the noisy number of rows.
 

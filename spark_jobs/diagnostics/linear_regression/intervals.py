@@ -178,10 +178,10 @@ def moved_by_rounding(moments: NoisyMoments, slope: FloatArray, places: FloatArr
     """How far rounding may have moved slopes and heights, in the centred box.
 
     Rounding moves each a and b by at most ``2 off``, so that an outcome is off its line by at most ``(1 + |slope|)``
-    times that. A height at distance D from the mean of a is a sum of outcomes with weights of norm ``sqrt((1 + D^2 / v)
-    / n)``, where v is the variance of a; the absolute values of n weights add up to at most sqrt(n) times their norm.
-    The error of an a, multiplied by the row's residual, adds a term of second order, which is neglected: the rounding
-    of a does not depend on b.
+    times that. A height at distance D from the mean of a is a sum of outcomes with weights of norm
+    ``sqrt((1 + D^2 / v) / n)``, where v is the variance of a; the absolute values of n weights add up to at most
+    sqrt(n) times their norm. The error of an a, multiplied by the row's residual, adds a term of second order, which is
+    neglected: the rounding of a does not depend on b.
 
     Args:
         moments: released sums of each group.
