@@ -2,7 +2,7 @@
 
 The arrivals are invented. The account pays epsilon 1 once, for every hour of two years; no run pays again. A run that
 is late, repeated, cleared or backfilled releases the hours that are due and not released yet, in order, and no hour
-twice. A run that is triggered by hand releases the hours of all days before it, which are those in its table.
+twice. A run that is triggered by hand releases the hours of all earlier days, and its table holds these days.
 
 Name a file in the environment variable DP_DIAGNOSTICS_STREAM_KEYS_FILE of every worker; the example writes a key into
 it.

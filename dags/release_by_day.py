@@ -3,7 +3,7 @@
 The visits are invented. Their account has a budget of epsilon 1.5 for each day, and each release costs 0.5.
 
 Two DAGs do the same on the two kinds of schedule that Airflow 3 has for this. `release_by_day` runs `@daily`; such a
-run has no data interval, and `interval` stands for the days between the previous tick and its own.
+run has no data interval, and `blocks="interval"` stands for the days between the previous tick and the run's own.
 `release_by_partition` has a partition timetable, whose runs have a key.
 
 A run that is triggered manually belongs to no day: it reports this and charges nothing. Trigger it with the

@@ -42,12 +42,14 @@ def release_if_agreed(
     key: str | None,
     options: RunOptions,
 ) -> None:
-    """Show a request with its cost and expected widths, ask, and release it; ask nothing if the release is paid for.
+    """Show a request with its cost and expected widths, and release it once the user agrees.
+
+    With ``yes``, or if the release is already paid for, the user is not asked.
 
     Args:
         given: the fields of the request.
-        expected: makes, from the completed request, what is assumed of the table.
-        lines: makes, from the results of the release, the lines to print.
+        expected: a function from the completed request to what is assumed of the table.
+        lines: a function from the results of the release to the lines to print.
         yes: whether to release without asking.
         key: the release key; by default the one that follows from the request.
         options: how the release is run, who pays, and who is responsible.

@@ -6,8 +6,8 @@ An administrator names the rules in ``airflow_local_settings.py``; a DAG that br
 
     dag_policy = privacy_policy("account", "sensor", "cluster_runner")
 
-The rules look at tasks of this provider. They are no substitute for the ledger, which refuses what it cannot pay for
-whatever a DAG says.
+The rules look at tasks of this provider. They are no substitute for the ledger, which refuses every cost that exceeds
+the budget, whatever a DAG says.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def report_end(
         published: the release.
         ledger: the ledger that it was charged to.
         answer: the lines of its results.
-        unmet: a line for each condition that it does not meet, by its exit code.
+        unmet: for each condition that the release does not meet, a line, by the exit code of the condition.
 
     Raises:
         Exit: of typer, with the highest exit code, if a condition is unmet.

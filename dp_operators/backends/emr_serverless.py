@@ -23,7 +23,7 @@ class EmrServerless(ProviderBackend):
 
     ``application_id`` names the EMR application, which defines the image; ``execution_role`` is the ARN of the role
     that reads the table and writes the output; ``application`` is the URI of ``spark_jobs/submit/launch.py``;
-    ``monitoring`` says where logs go, in EMR's own form (``monitoringConfiguration``); without it they go nowhere.
+    ``monitoring`` says where logs go, in EMR's own form (``monitoringConfiguration``); by default no logs are kept.
     """
 
     kind: ClassVar[str] = "emr_serverless"

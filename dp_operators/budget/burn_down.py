@@ -32,7 +32,8 @@ class BurnDown:
         rate: the share spent a day, on average over the last ``RATE_DAYS`` days, or since the account was opened if
             that is later.
         rate_days: the number of days over which the rate is the average.
-        early: whether the account is younger than ``MIN_DAYS`` or has fewer than ``MIN_CHARGES`` charges in these days.
+        early: whether the account is younger than ``MIN_DAYS`` or has fewer than ``MIN_CHARGES`` charges in the days of
+            ``rate``.
     """
 
     since: date
@@ -60,8 +61,9 @@ class BurnDown:
 
         Args:
             limits: the limits of the block.
-            spent: all that it has spent.
-            days: what the block was charged on each day from ``since`` on, in order; sums of floats.
+            spent: all that the block has spent.
+            days: for each day with a charge from ``since`` on, in order, the sum of its charges to the block; in
+                floats.
             since: the first day that is shown.
             today: the last day.
             opened: the day on which the account was opened.

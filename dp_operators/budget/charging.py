@@ -36,7 +36,7 @@ class ChargingLedger(LedgerReader):
         """Reserve the cost of a release, before any noise is drawn; a reserved cost counts as spent.
 
         Repeating the call with the same key, request, cost and blocks returns the same charge, whatever its state is.
-        Only for a void charge, which can never have a draw, is a new charge created under the same key.
+        If that charge is void, and so can never have a draw, a new charge is created under the same key instead.
 
         Args:
             account: the account's name.
@@ -119,8 +119,8 @@ class ChargingLedger(LedgerReader):
         """End a reservation as void: its cost is given back, because no row was read for it.
 
         Raises:
-            ChargeConflict: the charge is committed or burnt; or rows may have been read for it, as an application that
-                was started has not stated that it read no row or a draw is recorded. Such a charge can only be burnt.
+            ChargeConflict: the charge is committed or burnt; or rows may have been read for it: a draw is recorded, or
+                an application was started and has not stated that it read no row. Such a charge can only be burnt.
             InvalidRequest: no such charge.
         """
         return self._end_reservation(id, ChargeState.VOID, actor=actor, reason=reason)
@@ -159,7 +159,7 @@ class ChargingLedger(LedgerReader):
             reason: where the evidence of the charge was found.
 
         Raises:
-            BudgetExceeded: the cap is lower than it was when the charge was made.
+            BudgetExceeded: the charge does not fit, because the cap is lower than it was when the charge was made.
             ChargeConflict: the key is charged for another request, cost or blocks.
             InvalidRequest: no such account, sub-budget or block.
         """
@@ -256,14 +256,14 @@ class ChargingLedger(LedgerReader):
             steps: how many steps the object has.
             object_sha256: hash of the object.
             previous_sha256: hash of the object before; 64 zeros for the first.
-            restored: whether the object is one that a restored ledger lacks; it may then be entered into a frozen
-                ledger.
+            restored: whether a restored ledger lacks this object; the object may then be entered even while the ledger
+                is frozen.
             actor: who requests it.
             reason: where the evidence was found, if it is restored.
 
         Raises:
-            ChargeConflict: another object is recorded for these steps, they do not follow the last ones, or the charge
-                is burnt or void.
+            ChargeConflict: another object is recorded for these steps, the steps do not follow the last recorded ones,
+                or the charge is burnt or void.
             InvalidRequest: no such charge, or not a hash.
         """
         recorded = RecordedSteps(

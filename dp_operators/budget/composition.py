@@ -9,8 +9,8 @@ section 3). Proof: the likelihood ratio of any transcript is a product of condit
 and on every transcript the epsilons sum to at most the cap.
 
 ``zcdp``: rhos add up to at most the cap's (Whitehouse, Ramdas, Rogers, Wu, "Fully-Adaptive Composition in Differential
-Privacy", 2023; Feldman and Zrnic 2021 for Renyi divergences). A pure epsilon costs rho = epsilon^2/2
-(Bun and Steinke 2016, proposition 1.4). It is reported as epsilon = rho + 2 sqrt(rho ln(1/delta)) at delta.
+Privacy", 2023; Feldman and Zrnic 2021 for Renyi divergences). A pure epsilon costs rho = epsilon^2/2 (Bun and Steinke
+2016, proposition 1.4). A sum rho is reported as epsilon = rho + 2 sqrt(rho ln(1/delta)) at delta.
 
 ``approximate``: the cap's delta is split in two. Deltas add up to at most ``delta - slack``; and either epsilons add up
 to at most the cap's epsilon, or the epsilon_i^2/2 add up to at most the rho for which rho + 2 sqrt(rho ln(1/slack)) is
@@ -20,9 +20,9 @@ reveals everything with probability delta_i and otherwise has loss L_i within +-
 something is revealed with probability at most delta - slack. Else, for the one c > 0 that minimises the bound at the
 cap's rho, exp(c sum L_i - c(c+1) sum epsilon_i^2/2) is a supermartingale (Bun and Steinke, proposition 3.3); by Ville's
 inequality the probability that at *any* time the loss exceeds (c+1) sum epsilon_i^2/2 + ln(1/slack)/c, which is at most
-the cap's epsilon as long as the second sum fits, is at most slack. Where the first sum fits, the loss never exceeds it.
-So the loss is above epsilon with probability at most delta, whichever sum fits in the end. In the tests, the best
-adversary, found by backward induction, exceeds epsilon with a probability of 0.03 to 0.4 times the slack.
+the cap's epsilon as long as the second sum fits, is at most slack. If the first sum fits, the loss never exceeds the
+cap's epsilon. So the loss is above epsilon with probability at most delta, whichever sum fits in the end. In the tests,
+the best adversary, found by backward induction, exceeds epsilon with a probability of 0.03 to 0.4 times the slack.
 
 Sums are sums of exact decimals and are never rounded. What is computed from a square root or a logarithm is rounded
 in the direction that admits less.
@@ -80,16 +80,17 @@ def known_composition(composition: Any) -> Composition:
 
 
 def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = None) -> tuple[Budget, Decimal]:
-    """A cap and its slack.
+    """Check the amounts of a cap; return the cap, with all its amounts, and its slack.
 
     Args:
         composition: the account's composition.
-        epsilon: the cap; for a ``zcdp`` account it may take the place of ``rho``, to which it is converted at
+        epsilon: the cap; for a ``zcdp`` account it may be given instead of ``rho``, and is converted to rho at
             ``delta``.
         delta: the cap's delta of an ``approximate`` account; the delta at which a ``zcdp`` account's epsilon is
             reported.
         rho: the cap of a ``zcdp`` account.
-        slack: the part of an ``approximate`` cap's delta that pays for the sum of squares; half of it by default.
+        slack: the part of an ``approximate`` cap's delta that pays for the sum of squares; by default half of the
+            delta.
 
     Raises:
         InvalidRequest: an amount is out of its bounds, missing, or not used by this composition.

@@ -73,8 +73,8 @@ class PrivacyLedger(ChargingLedger):
             delta: the cap's delta of an ``approximate`` account; the delta at which a ``zcdp`` account's epsilon is
                 reported.
             rho: the cap of a ``zcdp`` account.
-            slack: the part of an ``approximate`` account's delta that pays for the sum of squares; half of it by
-                default.
+            slack: the part of an ``approximate`` account's delta that pays for the sum of squares; by default half of
+                the delta.
             composition: how charges add up: ``pure``, ``zcdp`` or ``approximate``.
             neighbours: the neighbour relation of every charge.
             unit: the privacy unit that the guarantee protects.
@@ -214,9 +214,11 @@ class PrivacyLedger(ChargingLedger):
         return self._database.alone(lambda connection: administration.allot(connection, request))
 
     def bind_table(self, account: str, binding: Any, *, actor: str, reason: str) -> Account:
-        """Bind the description of a table to an account; later columns and facts can be added, and domains changed.
+        """Bind the description of a table to an account.
 
-        A table that belongs to no account yet becomes this account's.
+        If the table belongs to no account, it is assigned to this one. A later call can add columns, facts and later
+        versions, and can change domains. The form of files can change if the account has no blocks. Nothing else can
+        change.
 
         Args:
             account: the account's name.
@@ -226,7 +228,7 @@ class PrivacyLedger(ChargingLedger):
 
         Raises:
             InvalidRequest: the actor or the reason is missing, no such account, the table belongs to another account,
-                or its earlier description would change.
+                or the earlier description would change in another way.
         """
         [(table, fields)] = validation.bound_tables((binding,)).items()
         wanted = bindings.Bind(
@@ -246,7 +248,7 @@ class PrivacyLedger(ChargingLedger):
         Args:
             account: the account's name.
             table: one of its tables.
-            domains: the new domain of each named column, such as ``between 0 and 120``; None takes it away.
+            domains: the new domain of each named column, such as ``between 0 and 120``; None removes the domain.
             actor: who is responsible for it.
             reason: why, which must not come from the table's rows; actor and reason are written into the audit log.
 

@@ -5,10 +5,10 @@ their privacy losses (Gopi, Lee, Wutschitz, "Numerical Composition of Differenti
 ``prv_accountant``. It is valid for mechanisms and costs that were fixed beforehand. For adaptive choices, where the
 next question depends on earlier answers, only the account's own sums are valid (see ``composition``); they are larger.
 
-Two parts of the library are replaced. It sizes the grid of losses by a Renyi divergence that is too small for pure
-mechanisms: for 100 mechanisms of epsilon 1 it returns an epsilon of 72 at delta 10^-6, where the exact value is 83.5.
-And it computes the means of losses by numerical integration over jumps, which fails for a thousand mechanisms. Here the
-grid contains every loss except with a probability that the bound accounts for, and the means are exact:
+Two parts of the library are replaced. The library sizes the grid of losses by a Renyi divergence that is too small for
+pure mechanisms: for 100 mechanisms of epsilon 1 it returns an epsilon of 72 at delta 10^-6, where the exact value is
+83.5. And it computes the means of losses by numerical integration over jumps, which fails for a thousand mechanisms.
+Here the grid contains every loss except with a probability that the bound accounts for, and the means are exact:
 
 - ``pure`` and ``approximate``: the loss is plus or minus epsilon, as for randomised response, the worst case (Kairouz,
 Oh, Viswanath 2015); its mean is epsilon tanh(epsilon/2). With probability delta it is infinite.
@@ -58,7 +58,8 @@ class _Loss:
 def non_adaptive_epsilon(events: Iterable[MechanismEvent], delta: Decimal) -> Decimal | None:
     """An upper bound on the epsilon at ``delta`` of mechanisms that were fixed beforehand; None if there is no bound.
 
-    If the deltas add up to at most ``delta``, the bound is never above the sum of the epsilons.
+    If no mechanism is Gaussian and the deltas add up to at most ``delta``, the bound is never above the sum of the
+    epsilons.
 
     Args:
         events: the events of the mechanisms.

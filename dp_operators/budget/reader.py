@@ -65,10 +65,10 @@ class LedgerReader(ListReader):
             account: the account's name.
             block: one of its blocks; where charges add up across blocks, all blocks have the same amount left.
             allotment: the name of a sub-budget, whose room also limits the result.
-            kind: the kind of the charge. ``pure``: an epsilon with no delta. ``gaussian``: a rho with no epsilon; 0
-                where the account does not add up rho. ``approximate``: an epsilon and a delta at once; the delta is 0
-                where the account admits none. The result of a ``zcdp`` account also has the rho that is left, and that
-                of an ``approximate`` account the rho that the sum of squares has left.
+            kind: the kind of the charge. ``pure``: an epsilon with no delta. ``gaussian``: a rho with no epsilon; the
+                rho is 0 if the account does not add up rho. ``approximate``: an epsilon and a delta together; the delta
+                is 0 if the account admits none. For a ``zcdp`` account, the result also has the rho that is left. For
+                an ``approximate`` account, the result's rho is what is left of the limit on the sum of epsilon^2/2.
 
         Raises:
             InvalidRequest: no such account, block, sub-budget or kind.
@@ -161,9 +161,10 @@ class LedgerReader(ListReader):
     def non_adaptive_bound(self, account: str, block: str = ALL) -> Budget | None:
         """The cost of all charges to a block if they had been fixed in advance; only for information.
 
-        It never decides whether a charge fits. It is an upper bound on the epsilon at the account's delta, or at 10^-6
-        where that is 0; see ``dp_operators.budget.numerical_composition``. None where a charge of rho does not state
-        its mechanisms, or where the account's delta is below 10^-10.
+        This figure never decides whether a charge fits. It is an upper bound on the epsilon at the account's delta, or
+        at 10^-6 if the account's delta is 0; see ``dp_operators.budget.numerical_composition``. The result is None if
+        there is no such bound, if a charge of rho does not state its mechanisms, or if the account's delta is above 0
+        and below 10^-10.
 
         Raises:
             InvalidRequest: no such account.

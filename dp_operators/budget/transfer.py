@@ -1,9 +1,10 @@
 """Moves a ledger with its audit log to another database, so that at any time at most one of the two is live.
 
 The old ledger is locked while it is copied. Its last entry, ``moved``, is the moment of the move: it names the one copy
-that may go on, by a random token that this copy alone has. Until then the old ledger is live and the copy is not. From
-then on the old ledger accepts no change for ever, and the copy accepts none until it has this entry and its own first
-one, ``arrived``. If a move is interrupted, before or after that moment, repeating the call finishes it.
+that may go on, by a random token that this copy alone has. Before this entry is written, the old ledger is live and the
+copy is not. Afterwards the old ledger never accepts a change again, and the copy accepts changes once it has the entry
+``moved`` and its own first entry, ``arrived``. If a move is interrupted, before or after that moment, repeating the
+call finishes it.
 """
 
 from __future__ import annotations

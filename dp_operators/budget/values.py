@@ -264,7 +264,10 @@ class StreamHead:
 
     @property
     def released(self) -> int:
-        """The number of released steps: all recorded steps, except the one in whose place the end is recorded."""
+        """The number of released steps.
+
+        The record of the stream's end takes the place of a step, and is not counted.
+        """
         return self.first if self.ended else self.steps
 
 

@@ -30,7 +30,7 @@ class PrivateReleaseDecoratedOperator(DecoratedOperator, ReleaseDiagnosticsOpera
         python_callable: returns a request: a ``ReleaseRequest``, its fields, or the path of a JSON or YAML file.
         op_args, op_kwargs: the function's arguments; templated.
         release: every parameter of ``ReleaseDiagnosticsOperator``. Fields of the request that are given here are added
-            to those that the function returns, which are not templates.
+            to those that the function returns. Returned fields are not templated.
     """
 
     template_fields: Sequence[str] = (*DecoratedOperator.template_fields, *ReleaseDiagnosticsOperator.template_fields)

@@ -31,9 +31,9 @@ Notify = Callable[[str], object]
 class PrivacyBudgetNotifier(BaseNotifier):
     """Notifies when a task's release takes its account past a fraction of its cap; use it as ``on_success_callback``.
 
-    The release that passes a fraction sends one line for it; releases that pass it at the same time may each send one.
-    The line gives the fraction, what is spent by now, and the release's headline figures; with ``all_releases``, every
-    release sends a line with its headline figures. The ledger is only read.
+    The release that passes a fraction sends one line for it. If several releases pass a fraction at the same time, each
+    of them may send a line. The line gives the fraction, what is spent by now, and the release's headline figures; with
+    ``all_releases``, every release sends a line with its headline figures. The ledger is only read.
 
     As the callback of a deadline alert it runs in the triggerer, without a task: it then sends one line for each block
     that is past a fraction at that time.

@@ -1,8 +1,9 @@
 """The application's secrets that Airflow's secrets backends hold, for drivers on the worker's machine.
 
 The worker reads them when the task runs, and hands them to the driver in its environment, which Spark's pages do not
-show: they are in no request, command line, Spark setting, trigger or log. A driver on a cluster does not get them,
-because there they would have to travel as Spark settings, which its pages show: the cluster mounts its own.
+show: they are in no request, command line, Spark setting, trigger or log. A driver on a cluster does not get these
+secrets, because they would have to be passed as Spark settings, which Spark's pages show; the cluster must mount its
+own secrets.
 """
 
 from __future__ import annotations

@@ -58,14 +58,14 @@ class RequestMoreBudgetOperator(ApprovalOperator):
     (``dp-budget approvals``); a run that no user triggered may be approved by everybody who may respond.
 
     If the person rejects it, nothing is raised and the downstream tasks are skipped. A default answer is not accepted,
-    so that a timeout never approves. A cap that has the amounts already stays as it is, and a later rejection does not
-    lower it.
+    so that a timeout never approves. If the cap already has the requested amounts, it stays as it is; a later rejection
+    does not lower it.
 
     Airflow keeps an answer only for the try in which it was given, so every retry asks again; this includes a retry
     after an approval for which the ledger could not be reached. Airflow 3.3.2 may also fail or retry a task that is
     answered within about a second, before its scheduler has noticed that the task is waiting ("finished with state
-    success, but the task instance's state attribute is queued"). The ledger shows whether the cap was raised. With
-    ``retries``, the person is then asked a second time; without, clear the task.
+    success, but the task instance's state attribute is queued"). The ledger shows whether the cap was raised. If the
+    task has ``retries``, the person is then asked a second time; if it has none, clear the task to ask again.
 
     Args:
         account: the ledger account.
@@ -79,7 +79,8 @@ class RequestMoreBudgetOperator(ApprovalOperator):
     Raises:
         InvalidRequest: on construction, if ``defaults``, ``subject`` or ``body`` are given or the reason is missing.
         AirflowFailException: the cap cannot be raised to this value, the reason is not one short line, the cap has
-            changed since the question was asked, Airflow does not name the approver, or the approver asked for it.
+            changed since the question was asked, Airflow does not name the approver, or the approver is the person who
+            asked and the account does not allow that.
         AirflowException: the ledger cannot be reached; a retry asks again.
     """
 

@@ -42,7 +42,7 @@ class CountStreamOperator(ApplicationOperator):
 
     No data of the table passes through Airflow: the log shows public stages, and XCom gets ``{"uri", "key", "cost",
     "first", "released", "steps", "finished"}``: ``released`` steps are new, from number ``first`` on, and ``steps`` are
-    released in all. With ``monitors`` it gets ``alarms`` too, over every count: how many conditions are ``in_force``,
+    released in all. With ``monitors``, XCom also gets ``alarms`` over all counts: the number of conditions ``in_force``
     and the ``newest`` alarms (``StreamAlarms``). ``StreamAlarmNotifier`` sends new alarms, and ``StreamAlarmSensor``
     waits for an alarm.
 

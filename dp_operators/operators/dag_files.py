@@ -80,7 +80,8 @@ def dags_from(*patterns: str) -> dict[str, DAG]:
         the DAGs by their ids.
 
     Raises:
-        InvalidRequest: no file matches, two have one DAG id, or a file is wrong; the line names the file and the line.
+        InvalidRequest: no file matches, two files have the same DAG id, or a file is wrong; the line names the file and
+            the line.
     """
     folder = Path(sys._getframe(1).f_globals.get("__file__", ".")).parent
     paths = sorted({path for pattern in patterns for path in _matching(folder, pattern)})

@@ -169,8 +169,8 @@ class RocComparisonOperator(DiagnosticOperator):
     Args:
         names: the names of the two models in the report, the request's model first; None for "first model" and "second
             model", or "first model" and "earlier release".
-        compare_with: the ROC curve of an earlier release, which takes the place of a second model's. A request names
-            the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve from the manifest.
+        compare_with: the ROC curve of an earlier release, which takes the place of a second model's curve. A request
+            names the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve from the manifest.
         confidence: nominal level of bands and intervals.
         other: the second model, on the same rows; it cannot be a saved pipeline. The first is the request's ``model``.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
@@ -412,8 +412,8 @@ class CdfPointsOperator(DiagnosticOperator):
         thresholds: values up to which rows are counted, ascending; all rows in a threshold's cell are counted with it.
         quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
             number of cells has bits.
-        more_evaluations: evaluations paid for in addition to these. The participants of a federation can use them
-            later, at points that need not be known in advance.
+        more_evaluations: evaluations paid for in addition to those of ``thresholds`` and ``quantiles``. The
+            participants of a federation can use them later, at points that need not be known in advance.
         silo_rows: in a federation, the public number of keys that each silo sends. A silo with more rows leaves out
             those with the largest values.
         confidence: nominal level of intervals.
@@ -567,7 +567,7 @@ class LogisticFitOperator(DiagnosticOperator):
         radius: the Newton passes start at the maximum of a polynomial that approximates the logistic log likelihood for
             linear predictors up to this size. The result depends on it only where the budget leaves nothing for passes.
         intercept: the intercept at the start. ``matched`` moves it so that the mean probability is the noisy share of
-            positive rows; ``polynomial`` takes the polynomial's.
+            positive rows; ``polynomial`` takes the intercept at the polynomial's maximum.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.
     """
     def __init__(
@@ -605,9 +605,11 @@ class AggregatesOperator(DiagnosticOperator):
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
             Rows are always counted; rows without a value of one of the measures are counted separately.
-        max_groups: the most cells in which one unit is used, chosen by a secret order; None bounds only its rows.
-        max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of the
-            two is at most ``unit.max_rows``, and the noise is calibrated to it.
+        max_groups: the most cells in which one unit is used; a secret order chooses these cells. None bounds only the
+            rows of a unit.
+        max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of
+            ``max_groups`` and ``max_rows_per_group`` is at most ``unit.max_rows``; the noise is calibrated to this
+            product.
         unit_totals: with ``max_groups``, whether a unit counts once in each of its cells, with the totals of all its
             values there. The bounds of measures then apply to these totals, and counts are numbers of units.
         release: every parameter of ``ReleaseDiagnosticsOperator`` except ``diagnostics`` and ``request``.

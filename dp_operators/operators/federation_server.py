@@ -21,7 +21,8 @@ class FederationServerOperator(TextTemplates):
     Everything but the name is the administrator's: ``python -m spark_jobs.federation join --receipts`` registers the
     agreement, this server's keys and its folder of receipts in the folder that ``DP_DIAGNOSTICS_FEDERATIONS`` names. A
     task that is killed or cleared continues where it stopped. The keys are destroyed after the last evaluation that was
-    paid for; from then on the task succeeds without doing anything. It waits as long as the agreement says.
+    paid for; from then on the task succeeds without doing anything. The task waits for missing shares as long as the
+    agreement says.
 
     Args:
         federation: the name under which the release is registered; templated.

@@ -50,9 +50,9 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         account: the ledger account that pays.
         table: the pinned table, with the fields of ``spark_jobs.contract.tables.TableSource``.
         label: the outcome's column, or the column with its two values; for diagnostics of a classifier.
-        model: the source of scores or fitted values, or the path of a JSON file with it; for diagnostics of a model.
-            An earlier release that fitted the model is given as ``{"release": URI}``, as the URI of its folder, or as
-            the result of the task that made it (``fit.output``).
+        model: the source of scores or fitted values, or the path of a JSON file with it; for diagnostics of a model. An
+            earlier release that fitted the model is given as ``{"release": URI}``, as the URI of its folder, or as the
+            result of the task that made it (``fit.output``).
         diagnostics: what to release: a kind, or a list of kinds, with or without options. An ``ecdf`` may be compared
             with an earlier release, which ``compare_with`` names in the same ways as ``model``.
         epsilon, delta: the full cost, as exact decimals.
@@ -69,7 +69,7 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         scoring: public rules for scores outside the expected range.
         input_suite: expectations of the table's columns and their types, as a suite of Great Expectations in JSON form.
         federation: name of a registered federation, with whose silos the rows are released together.
-        row_id: a column that distinguishes the rows of one unit, which makes units of many rows faster.
+        row_id: a column that distinguishes the rows of one unit; it makes releases faster if units have many rows.
         request: the whole request instead: a dictionary, or the path of a JSON or YAML file.
         runner: ``local`` (on this machine), ``cluster`` (on the service that the connection's type names), or
             ``spark_submit`` (the same, but only for connections of type ``spark``).

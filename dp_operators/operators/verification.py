@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class VerifyReleaseOperator(TextTemplates):
     """Compares a release's files with its manifest, and the manifest with the ledger; fails if they differ.
 
-    It reads the release from the store as every reader does, so that the next task reads the release that was paid for.
+    The release is read from the store, as a downstream task would read it. So, once this task succeeds, a downstream
+    task reads the release that was paid for.
 
     Args:
         release: the result of the task that made the release (``release.output``), or the URI of the release's folder;

@@ -58,7 +58,7 @@ class NoMachine:
 def cost_page(
     connection: str, ledger: PrivacyLedger | None, text: str, expected: Mapping[str, str] | None = None, *, nonce: str
 ) -> str:
-    """The form, with the answer to the text that was sent with it.
+    """The page that prices a request: a form, and the answer to the request that was sent with it.
 
     Args:
         connection: the ledger's connection.

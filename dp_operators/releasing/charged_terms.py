@@ -66,7 +66,7 @@ class ChargedRequest(Generic[AnyRequest]):
 
     @classmethod
     def of(cls, request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger, key: object = None) -> Self:
-        """The request as it is charged, or as it would be.
+        """The request with its account and key, completed on the terms on which it is or would be charged.
 
         The stored request is used only for the terms of a charge and is not trusted: the result must have the hash in
         the ledger.

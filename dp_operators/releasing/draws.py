@@ -48,10 +48,11 @@ class OpenedDraw:
     def mismatches(self, charge: Charge) -> tuple[str, ...]:
         """The parts of the draw that the charge does not pay for, in words; empty for a sound draw.
 
-        The privacy loss of one call of the noise sampler for one row, times the rows of a unit, must not exceed the
-        charge: as an epsilon, or as a rho where the charge is one. Gaussian noise is no epsilon's: it needs a delta, of
-        which it leaves at most the charge's beyond the charge's epsilon, or a charge of rho. What the mechanisms spent
-        must add up to the draw's cost, which must be within the charge.
+        If the charge is an epsilon, the privacy loss of each call of the noise sampler for one row, times the rows of a
+        unit, must not exceed this epsilon. Gaussian noise has no such bound: it requires a delta in the charge, and its
+        loss may exceed the charge's epsilon only within this delta. If the charge is a rho, no call may cost more rho
+        than the draw's largest mechanism, or than the charge. The costs of the mechanisms must add up to the draw's
+        cost, which must be within the charge.
         """
         try:
             with localcontext(prec=200):

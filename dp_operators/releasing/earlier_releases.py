@@ -41,7 +41,7 @@ def fitted_model(uri: object, ledger: LedgerReader, *, kind: object = None) -> d
     Args:
         uri: the release's folder.
         ledger: the ledger that paid for the release; it is only read.
-        kind: ``linear``, ``logistic`` or ``recalibrated``; needed only for a release that holds several.
+        kind: ``linear``, ``logistic`` or ``recalibrated``; needed only for a release that holds several models.
 
     Raises:
         InvalidRequest: see ``committed_release``; or the release holds no model of this kind.

@@ -24,12 +24,12 @@ def expected_widths(
 
     Args:
         request: what would be released.
-        table: what the caller states about the rows. The widths depend only on this and on the request.
+        table: what the caller states about the rows. The widths depend only on this statement and on the request.
         patience: seconds after which the process is ended.
 
     Raises:
-        InvalidRequest: the request would be rejected before the charge, or the statement lacks what it needs, or this
-            machine lacks the Spark side.
+        InvalidRequest: the request would be rejected before the charge, ``table`` lacks a figure that a forecast needs,
+            or the Spark side is not installed on this machine.
         ReleaseFailed: the process failed.
     """
     preflight(request)

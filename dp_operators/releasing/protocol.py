@@ -22,9 +22,9 @@ burnt                            ends with an error: the budget is spent, and th
 a charge of the first version    returns a committed release, and burns a reserved one (``first_release``)
 ===============================  =======================================================================
 
-A table whose bound on the rows of a unit is to be chosen is two releases: the choice, under a key derived from the
-table's, and then the table, whose request holds the chosen bound (``contract.row_choice``). The second begins when the
-first is visible, so that all of the above holds for each of them.
+If a table's bound on the rows of a unit has to be chosen, two releases are made: first the choice, under a key derived
+from the table's key, and then the table, whose request holds the chosen bound (``contract.row_choice``). The second
+release begins when the first is visible, so all of the above holds for each of them.
 
 The store is not trusted. Every object of a draft is sealed for its charge and its request (``contract.store.sealing``),
 so that nobody can read it or add to it before the manifest is committed. The ledger alone decides what counts:

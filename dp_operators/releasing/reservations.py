@@ -46,7 +46,7 @@ def give_back(charged: ChargedRequest[Any], *, reason: str, actor: str = "") -> 
         The void or burnt charge; a charge that was no longer reserved is returned unchanged.
 
     Raises:
-        InvalidRequest: there is no reservation of this request under this key.
+        InvalidRequest: this key was never charged for this request.
         ReleaseError: the store failed.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """
@@ -108,7 +108,7 @@ def release_stale(
         older_than: the time since the last renewal.
         reason: written to the audit log; public.
         actor: who requests it, for the audit log.
-        look: a function that says, from its stored handle, whether an application still runs.
+        look: a function from the stored handle of an application to whether the application still runs.
 
     Raises:
         InvalidRequest: ``output`` is not a folder of releases in a supported store, or the reason is missing.

@@ -43,13 +43,13 @@ class Pruned:
 
 
 def prune(output: str, ledger: LedgerReader, *, older_than: timedelta, remove: bool) -> tuple[Pruned, ...]:
-    """The releases under ``output`` that were committed long ago and have files.
+    """List the old committed releases under ``output`` that still have files; with ``remove``, remove the files.
 
     Args:
         output: URI of a folder of releases.
         ledger: the ledger that paid for them.
-        older_than: the least time since their commit.
-        remove: whether to remove the files; otherwise they are only listed.
+        older_than: a release is old if at least this time has passed since its commit.
+        remove: whether to remove the files; otherwise the releases are only listed.
 
     Raises:
         InvalidRequest: ``output`` is not a folder of releases in a supported store.

@@ -23,11 +23,11 @@ def after_choice(
     runner: RequestCheck,
     allotment: str | None,
 ) -> ChargedRequest[ReleaseRequest]:
-    """Release the choice of a table's bound, and return the table's request with it; unchanged without a choice.
+    """Release the choice of a table's bound on the rows of a unit; return the table's request with the chosen bound.
 
-    Before the choice is charged, every check that can refuse the choice or the table is made, and the account must be
-    able to pay for both. If another release spends the budget in between, the table waits for budget, and a retry uses
-    the same choice.
+    A request whose bound need not be chosen is returned unchanged. Before the choice is charged, every check that can
+    refuse the choice or the table is made, and the account must be able to pay for both. If another release spends the
+    budget in between, the table waits for budget, and a retry uses the same choice.
 
     Args:
         charged: the request of a table, whose bound may have to be chosen.

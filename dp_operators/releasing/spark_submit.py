@@ -140,7 +140,7 @@ class SparkSubmitRunner(SparkSubmit):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSubmit(RemoteBackend, SparkSubmit):
-    """Hands the application to a cluster that runs the driver; its name there is made from the charge and the run.
+    """Hands the application to a cluster that runs the driver; charge and run make up the application's name there.
 
     ``spark-submit`` ends as soon as the cluster has accepted the application; from then on its state is read through
     the cluster's own interface. ``spark_jobs`` must be installed on the cluster, and the output store must be shared

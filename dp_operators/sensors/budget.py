@@ -70,8 +70,8 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
     Raises:
         InvalidRequest: on construction: ``on_exhausted`` is unknown, or ``soft_fail``, ``never_fail`` or
             ``silent_fail`` is set; each would hide a failed budget check.
-        AirflowFailException: the account does not exist, the federation is not registered for it, or it cannot pay and
-            waiting is not wanted or cannot help.
+        AirflowFailException: the account does not exist, the federation is not registered for the account, or the
+            account cannot pay and waiting is not wanted or cannot help.
         AirflowSkipException: the account cannot pay, and ``on_exhausted`` is ``skip``.
         AirflowException: the ledger cannot be reached.
     """

@@ -177,8 +177,8 @@ def of_master(master: str, options: dict[str, Any], *, conf: Mapping[str, str], 
         private_dir: the folder of private files; None for the default.
 
     Raises:
-        InvalidRequest: the deploy mode is unknown, the master does not have it, an option is missing, or an option
-            belongs to another mode or master.
+        InvalidRequest: the deploy mode is unknown, the master does not support the mode, an option is missing, or an
+            option belongs to another mode or master.
     """
     from dp_operators.releasing.clusters import StandaloneCluster, YarnCluster
     from dp_operators.releasing.spark_submit import SparkSubmitRunner

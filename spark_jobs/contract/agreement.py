@@ -52,8 +52,9 @@ class Agreement(Frozen):
     Attributes:
         session: a text that no other release of these participants has.
         request_sha256: hash of what is released, in hexadecimal.
-        epsilon: the cost of the release. No round may ask for less noise than this needs. Each silo's measurement keeps
-            the total within it; rounds on disjoint rows cost as much as one.
+        epsilon: the cost of the release. No round may ask for less noise than this epsilon needs. Each silo's
+            measurement keeps the total cost of its rounds within epsilon; rounds on disjoint rows cost as much as one
+            round.
         silos: at least two.
         servers: at least two, of owners that do not all collude.
         colluding: how many servers may collude without harm to the guarantee of the noise.

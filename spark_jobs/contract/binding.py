@@ -277,8 +277,8 @@ class TableBinding(Frozen):
         still charged to the same total.
 
         Raises:
-            InvalidRequest: it changes anything else that was bound, so that a row already paid for could count as a
-                different row.
+            InvalidRequest: this binding changes anything else that was bound, so that a row already paid for could
+                count as a different row.
         """
         before = [column.bare for column in older.columns]
         kept = [column.bare for column in self.columns if column.bare in before]

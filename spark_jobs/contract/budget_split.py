@@ -1,35 +1,39 @@
 """How a request's budget is split: which diagnostics are paid for together, and what each part may cost.
 
 Weights are relative and default to 1, so that by default all diagnostics get equal shares. Diagnostics that share one
-noisy release pool their shares: each of them is as accurate as if it had the whole pool. A diagnostic that uses such a
-release for only a part of its result pays for the rest alone. A diagnostic that measures the same rows in another way,
-by a second model's scores or in many groups, adds its share to the pool and takes half of the pool, if it has no weight
-of its own. Above an epsilon of ``SHARED_UP_TO`` per row the noise is negligible, and each diagnostic is measured
-separately, in the cells that suit it best. Delta is split by the same weights among the diagnostics that can spend
-delta. All shares are exact decimals, rounded down, so that their sum never exceeds the budget.
+noisy release pool their shares: each of them is as accurate as if it had the whole pool. If a diagnostic uses the
+shared release for only a part of its result, it pays for the rest of its result from a share of its own. If a
+diagnostic measures the same rows in another way, by a second model's scores or in many groups, and has no weight of its
+own, it adds its share to the pool and gets half of the pool. Above an epsilon of ``SHARED_UP_TO`` per row the noise is
+negligible, and each diagnostic is measured separately, in the cells that suit it best. Delta is split by the same
+weights among the diagnostics that can spend delta. All shares are exact decimals, rounded down, so that their sum never
+exceeds the budget.
 
 A change of a unit of up to ``k`` rows is a sequence of ``k`` changes of one row. A mechanism that is ``(e, d)``-DP for
 one row is therefore ``(k e, d (e^(k e) - 1) / (e^e - 1))``-DP for the unit (group privacy: Vadhan 2017, lemma 2.2). It
 runs at ``e = epsilon / k``, and at the ``d`` for which the unit's delta equals the part's share.
 
-Where rows are replaced, the counts of rows that did not count have a share of their own, before all others
-(``mechanisms.left_out``); where rows are added or removed, these counts cost nothing.
+A release also counts the rows that no diagnostic uses (``mechanisms.left_out``). If neighbours differ by replaced rows,
+these counts have a share of their own, which is taken before all others; if rows are added or removed, these counts
+cost nothing.
 
 In a federation the noise is larger than that of one table by a public factor ``f``. The mechanisms are given ``e / f``,
 so that the errors that they state are those of the larger noise; the silo asks for noise at ``e``, which is charged.
 
 Where a release uses at most ``j`` rows of a unit (``ReleaseRequest.rows_of_unit``) and the account allows ``k``,
-mechanisms run at ``epsilon / j``. The account states all costs for one of ``k`` rows, so that a cost for one of ``j``
-rows is multiplied by ``j / k``, rounded up: this is then the factor ``f``.
+mechanisms run at ``epsilon / j``. The account states all costs per row of a unit of ``k`` rows, so a cost per row of
+``j`` rows is multiplied by ``j / k``, rounded up; ``j / k`` then takes the place of the factor ``f``.
 
-Where the groups of a unit are bounded (``ReleaseRequest.group_bound``), a delta is spent by Gaussian noise, which is
-calibrated to all rows of the unit at once, so that its delta and rho are those of the whole unit
-(``mechanisms.cell_gaussian``). The loss of the rows that count is then not proportional to their number, and the
-counts of the unit's other rows would add to it: where there is a delta, those counts get a share of their own.
+If the request bounds the groups in which a unit counts (``ReleaseRequest.group_bound``), a delta is spent by Gaussian
+noise. This noise is calibrated to all rows of the unit at once, so its delta and rho are those of the whole unit
+(``mechanisms.cell_gaussian``). The privacy loss of the rows that count is then not proportional to their number, and
+the counts of the unit's unused rows would add to the loss. So, if there is a delta, the counts of unused rows get a
+share of their own.
 
-A budget of rho pays for one table with Gaussian noise; the counts of rows that did not count have a share of it. A unit
-loses ``k^2`` times the rho of one of its k rows, or, with g groups of r rows each, ``g r^2`` times. Pure noise costs
-the epsilon whose half square its share is. What is spent of a rho is stated for a whole unit.
+A budget of rho pays for one table with Gaussian noise; the counts of the rows that no diagnostic uses have a share of
+this budget. If noise costs rho for one row, it costs a unit of ``k`` rows ``k^2 rho``, or a unit of ``g`` groups of
+``r`` rows each ``g r^2 rho``. Pure noise with a share ``s`` of the rho costs the epsilon for which ``epsilon^2 / 2 =
+s``. All costs in rho are stated for a whole unit.
 
 The variance of headline figures between units with several rows is measured in a part of its own, whose share of
 epsilon is taken first. Its mechanism runs at the cost to a unit, however many rows a unit has
@@ -75,13 +79,14 @@ class BudgetPart:
             in a later part, of its own.
         rest: whether this is such a later part.
         of_units: whether it pays for measuring how much the figures of these diagnostics vary between units.
-        granted: what the part may cost, for a whole privacy unit; of a budget of rho, its share, and the epsilon whose
-            half square this is.
+        granted: what the part may cost, for a whole privacy unit; if the budget is one of rho, the part's share of the
+            rho, and the epsilon for which ``epsilon^2 / 2`` is this share.
         max_rows: the most rows that one unit may have.
         noise_factor: the noise, as a multiple of that of one table at the same cost: above 1 in a federation
             (``Agreement.noise_factor``), below 1 where fewer rows of a unit are used than the account allows.
-        of_groups: whether units are bounded in their groups and there is a delta, which is then that of a whole unit.
-        rhos_of_row: how many times the rho of one row a unit loses.
+        of_groups: whether the request bounds the groups of a unit and has a delta; the delta is then that of a whole
+            unit.
+        rhos_of_row: the rho that noise costs a unit, as a multiple of the rho that it costs one row.
     """
 
     diagnostics: tuple[Options, ...]
@@ -182,11 +187,12 @@ class BudgetPart:
         return Budget(epsilon=of_unit, delta=self.granted.delta if self.max_rows > 1 and delta > 0 else delta)
 
     def spending(self, label: str, spent: SpentAmounts) -> PartSpending:
-        """The entry for a mechanism that spends this for one row, at its cost to a whole unit.
+        """The entry of the cost to a whole unit, for a mechanism that spends the amounts ``spent`` for one row.
 
-        Under rho-zCDP, k rows cost ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and one Gaussian vector's loss
-        is that at k times the sensitivity. No other loss law is known to hold for several rows. If ``of_groups``, the
-        delta and rho of Gaussian noise are already those of a unit; of a budget of rho, rho is.
+        Under rho-zCDP, k rows cost ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and the loss of one Gaussian
+        vector is then that at k times the sensitivity. No other loss law is known to hold for several rows. If
+        ``of_groups``, the delta and rho of Gaussian noise are already those of a unit; if the budget is one of rho, the
+        rho is already that of a unit.
         """
         rows, rho = self.max_rows, spent.rho
         with localcontext(prec=4 * MAX_DIGITS):
@@ -203,11 +209,11 @@ class BudgetPart:
 
 
 def part_of_left_out(request: ReleaseRequest) -> BudgetPart:
-    """The part that pays for the counts of rows that did not count (``mechanisms.left_out``).
+    """The part that pays for the counts of the rows that no diagnostic uses (``mechanisms.left_out``).
 
-    Where rows are added or removed, it may spend as much as the counts of the diagnostics do, and takes nothing from
-    them, because each row is counted in only one of the two. What is spent for a whole unit, however many rows it has,
-    belongs to neither.
+    If rows are added or removed, this part may spend as much as all counts of the diagnostics together, and takes
+    nothing from them, because each row is counted either here or by the diagnostics. The share that pays for measuring
+    the variance between units is taken first, and is available to neither.
     """
     if request.budget.rho is not None:
         return _part_of_rho(request, (), _rho_of_left_out(request.budget.rho))

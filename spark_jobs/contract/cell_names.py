@@ -143,7 +143,7 @@ class CellNames:
         )
 
     def parse(self, rest: str, *, name: str, what: str, others: Iterable[str] = ()) -> tuple[CellName, str]:
-        """The figure that a name means, and an end of its interval, such as ``lower``; empty for the figure itself.
+        """The figure that a name means, and the end of its interval, such as ``lower``; no end means the figure itself.
 
         Args:
             rest: the name without the kind.

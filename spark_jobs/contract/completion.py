@@ -1,8 +1,9 @@
-"""Completes the fields of a request by what its table's columns may hold, and refuses those that contradict it.
+"""Completes the fields of a request from the domains of its table's columns; refuses fields that contradict a domain.
 
-What a request leaves out comes from the domains: bounds, steps, scales, label values, groups, levels, a stream's time.
-What it gives may narrow a domain. The completed request depends on no domain: it is what is hashed, charged, shown and
-published, so that a later change of a domain does not change it. Completing it again changes nothing.
+Fields that a request leaves out come from the domains: bounds, steps, scales, label values, groups, levels, a stream's
+time. Fields that it gives may narrow a domain. The completed request depends on no domain: it is what is hashed,
+charged, shown and published, so that a later change of a domain does not change it. Completing it again changes
+nothing.
 """
 
 from __future__ import annotations

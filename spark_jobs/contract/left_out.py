@@ -38,15 +38,16 @@ class LeftOut(Frozen):
     """Noisy counts of the rows of a release's blocks that pass its filter but count in none of its diagnostics.
 
     Attributes:
-        of: what is counted: ``rows``, or ``units`` none of whose rows counts, where only one row of a unit is used.
+        of: what is counted: ``rows``; or, if only one row of a unit is used, ``units``: those without a row that
+            counts.
         lower_bound: whether the counts may be too small, as rows beyond a unit's bound are not counted.
         no_unit: rows without a value in the unit's column.
         not_parsed: rows with a text that cannot be read as its type, in a column that the request needs.
         null: rows without a value in a column that the request needs.
         outside: rows with a label or a value that the request does not name.
         confidence: the level of each interval.
-        notable: the smallest count that noise alone is unlikely to cause: in 19 of 20 releases no cause without rows
-            reaches it.
+        notable: the smallest count that noise alone is unlikely to cause: in 19 of 20 releases, no count whose true
+            value is 0 reaches it.
     """
 
     of: Literal["rows", "units"]

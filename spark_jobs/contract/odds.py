@@ -10,20 +10,20 @@ most delta: for Gaussian noise that probability is several times delta. By mecha
 
 *Any (epsilon, delta)-DP mechanism, also after composition*: ``delta >= E[(1 - e^(epsilon - L))+]``, and the bracket is
 at least ``1 - e^-a`` where ``L > epsilon + a``, so ``P(L > epsilon + a) <= delta / (1 - e^-a)``. Downwards, the event
-``L < -epsilon - a`` is at most ``e^(-epsilon - a)`` times as likely under P as under P', where the same bound holds for
-it. With ``a = ln 2``: ``(epsilon + ln 2, 3 delta)``. A delta that only covers finite precision leaves room for a
-smaller a.
+``L < -epsilon - a`` is at most ``e^(-epsilon - a)`` times as likely under P as under P', and under P' its probability
+has the same bound. With ``a = ln 2``: ``(epsilon + ln 2, 3 delta)``. A delta that only covers finite precision leaves
+room for a smaller a.
 
 *rho-zCDP* (several steps with Gaussian noise, each chosen by what was released before; with pure steps at
 ``epsilon^2 / 2``): ``E[e^((q - 1) L)] <= e^((q - 1) q rho)`` for all ``q > 1``, and Markov's inequality at the best q
 gives ``P(L > x) <= e^(-(x - rho)^2 / 4 rho)``; downwards ``e^-x`` times that. The exponent is the x at which the two
 add up to delta.
 
-*One vector with Gaussian noise*: at the worst neighbours ``L ~ N(rho, 2 rho)``, at others with a smaller rho, and
-``|L|`` is stochastically smaller then. The exponent is the x at which both tails add up to delta. Noise is drawn on a
-lattice: its whole number of steps has lighter tails than a normal number that is rounded to a step. As the sensitivity
-is at least ``FINE_STEPS`` steps, rounding by a step moves the loss by at most ``2 rho / FINE_STEPS``, which is added to
-the exponent.
+*One vector with Gaussian noise*: ``L ~ N(rho, 2 rho)`` at the worst neighbours. At other neighbours, L has such a law
+with a smaller rho, and ``|L|`` is stochastically smaller. The exponent is the x at which both tails add up to delta.
+Noise is drawn on a lattice: its whole number of steps has lighter tails than a normal number that is rounded to a step.
+As the sensitivity is at least ``FINE_STEPS`` steps, rounding by a step moves the loss by at most ``2 rho /
+FINE_STEPS``, which is added to the exponent.
 
 *Laplace noise scaled by a smooth bound* (Nissim, Raskhodnikova, Smith 2007): ``smooth_laplace_tail``.
 

@@ -41,9 +41,9 @@ class ReleaseRequest(TableRequest):
         federation: a registered federation, whose silos' rows are released together; None for one table.
         row_id: a column that distinguishes the rows of one unit, such as the number of a visit; None for none.
         population_share: the share of epsilon that pays for measuring how much headline figures vary between units, on
-            which their intervals for the population are based. None for ``DEFAULT_POPULATION_SHARE``, if a figure can
-            use it and a unit may have several rows, but at most ``MAX_ROWS_BY_DEFAULT``. With 0, the intervals assume
-            the largest variation that units of so many rows can have.
+            which their intervals for the population are based. None stands for ``DEFAULT_POPULATION_SHARE`` if a figure
+            can use it and a unit may have several rows, at most ``MAX_ROWS_BY_DEFAULT``; otherwise for 0. With 0, the
+            intervals assume the largest variation that units of so many rows can have.
     """
 
     label: Label | None = None

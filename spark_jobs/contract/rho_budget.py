@@ -1,9 +1,10 @@
 """A budget that is stated as a rho: what it may pay for, and the epsilon that pure noise may cost of it.
 
-An account of composition ``zcdp`` adds up rhos. Gaussian noise of rho costs just that, and a pure epsilon half its
-square (``privacy.half_square``). A request that states a rho is charged this rho, and its guarantee is rho-zCDP: no
-delta is spent, and an epsilon is only its report at a delta. What is drawn with pure noise beside the Gaussian noise,
-quantiles and rows that did not count, gets shares of rho as well, and costs the epsilon that each of them allows.
+An account of composition ``zcdp`` adds up rhos. Gaussian noise of rho costs this rho, and pure noise of epsilon costs
+``epsilon^2 / 2`` (``privacy.half_square``). A request that states a rho is charged this rho, and its guarantee is
+rho-zCDP: no delta is spent, and an epsilon is only its report at a delta. Quantiles and the counts of rows that no
+diagnostic uses are drawn with pure noise beside the Gaussian noise; each gets a share of rho, and costs the epsilon
+that this share allows.
 """
 
 from __future__ import annotations

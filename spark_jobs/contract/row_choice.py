@@ -36,10 +36,10 @@ def choice_key(key: object) -> str:
 def choice_of(request: ReleaseRequest) -> ReleaseRequest:
     """The request that chooses the bound, on the same rows and at the choice's share of epsilon.
 
-    The bound is chosen so that about a target number of units have more rows (``mechanisms.row_choice``). At this
-    number, a bound that is larger by one row adds as much noise, over all cells, as it saves rows: it is the number of
-    cells divided by the table's epsilon, times the factor by which sums beside a count increase the count's noise, and
-    twice that where rows are replaced.
+    The bound is chosen so that about a target number of units have more rows (``mechanisms.row_choice``). The target is
+    the number at which one more row in the bound adds as much noise, over all cells, as it saves rows. This is the
+    number of cells divided by the table's epsilon, times the factor by which sums beside a count increase the count's
+    noise; if neighbours differ by a replaced row, it is twice as large.
     """
     options = _options(request)
     epsilon, rest = _shares(request)
@@ -86,8 +86,9 @@ def require_bound(request: TableRequest) -> None:
 def share_for(cells: int) -> Decimal:
     """The default share of epsilon for a choice, rounded to hundredths; it falls with the number of cells.
 
-    At a share s of epsilon a choice overlooks about ``2 / (s epsilon)`` units, which lose up to M rows each, and the
-    noise of the table's cells adds up to ``cells M / ((1 - s) epsilon)``. This s minimises the sum of both errors.
+    At a share s of epsilon a choice overlooks about ``2 / (s epsilon)`` units, each of which loses up to M rows, where
+    M is the largest possible bound. The noise of the table's cells adds up to ``cells M / ((1 - s) epsilon)``. This s
+    minimises the sum of both errors.
     """
     part = math.sqrt(2) / (math.sqrt(2) + math.sqrt(cells))
     return min(max(Decimal(round(100 * part)) / 100, SMALLEST_CHOICE_SHARE), MAX_CHOICE_SHARE)

@@ -1,8 +1,8 @@
 """The request of a stream: a count of rows for every state and step of time, paid for by one charge.
 
 Everything in the request is fixed by the charge except the table's snapshot: every run reads the newest version of the
-table, and none goes back (``version_order``). A stream that is followed reads each row once, when it arrives, and its
-snapshot is fixed as well.
+table, and no run reads an earlier version than the run before (``version_order``). A stream that is followed reads each
+row once, when it arrives, and its snapshot is fixed as well.
 
 *Contribution bound.* Where a column identifies units, a stream keeps, in its encrypted state, the exact number of rows
 of each unit that it has used. It uses at most ``unit.max_rows`` rows of each unit in all, whatever rows the table

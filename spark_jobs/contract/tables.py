@@ -42,7 +42,7 @@ class TableSource(Frozen):
         path: absolute path or URI of the table's folder; for all formats but catalog; see ``Place``.
         name: catalog name such as ``sales.visits``, or a table of a database such as ``jdbc:warehouse.public.visits``.
         format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg`` (under ``path``), ``catalog`` or
-            ``jdbc`` (named ``name``); by default parquet for a path, and the one that the name's prefix implies.
+            ``jdbc`` (named ``name``); by default parquet for a path, and for a name the format that its prefix implies.
         columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these columns is
             rejected. For a csv table of an account they are the header's, in its order. A value of a csv or JSON file
             that cannot be parsed becomes null.

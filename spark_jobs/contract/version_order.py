@@ -21,7 +21,7 @@ VersionOrder = (
 
 
 def require_not_back(order: VersionOrder | None, *, before: str, now: str) -> None:
-    """Refuse a version that is not at least as late as the one that was read before.
+    """Refuse a version that is earlier than the one that was read before, or that cannot be compared with it.
 
     Args:
         order: the administrator's rule.
@@ -52,7 +52,7 @@ def no_order(name: str) -> InvalidRequest:
 
 
 def extends_order(order: VersionOrder | None, older: VersionOrder | None) -> bool:
-    """Whether ``order`` keeps the rule ``older``, or its list with later versions added; True if that is None."""
+    """Whether ``order`` keeps the rule ``older``, or its list with later versions added; True if ``older`` is None."""
     if isinstance(order, tuple) and isinstance(older, tuple):
         return order[: len(older)] == older
     return older in (None, order)

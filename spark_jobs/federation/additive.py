@@ -6,8 +6,8 @@ others, modulo 2^64. Any ``S - 1`` of the shares are independent and uniform wha
 the sums are shares of the sum.
 
 A sum is correct if it lies in ``[-2^63, 2^63)``. Counts are bounded by the number of rows, noise is not. A sum that
-wraps around is still a function of the noisy sum, so privacy does not depend on this, and its probability is below
-``exp(-2^62 / scale)`` per coordinate.
+wraps around is still a function of the noisy sum, so privacy does not depend on the absence of wraps; a wrap has a
+probability below ``exp(-2^62 / scale)`` per coordinate.
 
 A malicious party, or server, can move the sum by any amount: shares carry no proof of what was shared.
 """

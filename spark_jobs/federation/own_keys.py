@@ -2,13 +2,13 @@
 
 Masks and noise are derived from private keys, so that every attempt at a round makes the same ones. Whoever got the
 keys later could derive these again. So keys for one agreement are destroyed once no evaluation that was paid for is
-left: by a silo when its draft is stored, by a server when all silos have ended, or, if evaluations are left then, by
-each after the last one.
+left. Without further evaluations, a silo destroys its keys when its draft is stored, and a server when all silos have
+ended. If evaluations are left at that time, silo and server destroy their keys after the last evaluation.
 
-The first step creates a file ``NAME.closed``; the second overwrites and removes the keys. A process that is killed
-before the first step still has its keys, and continues with them. After the first step the agreement is closed, and the
-next process that looks for the keys completes the second. Copies that a file system, a backup or an administrator keeps
-are out of reach.
+Keys are destroyed in two steps. The first creates a file ``NAME.closed``; the second overwrites and removes the keys. A
+process that is killed before the first step still has its keys, and continues with them. After the first step the
+agreement is closed, and the next process that looks for the keys completes the second. Copies that a file system, a
+backup or an administrator keeps are out of reach.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class Servers:
 
     Attributes:
         servers: the number of servers, at least 2.
-        colluding: how many may collude, at most ``servers - 1``. The others' shares of noise suffice for the guarantee;
-            with ``servers - 1`` each adds the whole noise.
+        colluding: how many servers may collude, at most ``servers - 1``. The noise shares of the other servers suffice
+            for the guarantee; if ``servers - 1`` may collude, each server adds the whole noise.
         silos_per_person: the largest number of parties that hold rows of one person.
         noise: source of the uniform bits of shares and noise (``SecureNoise`` in production).
     """

@@ -1,8 +1,8 @@
 """The SQL privileges that a PostgreSQL role needs to view, charge or administer; the server rejects all else.
 
-There are two layers: privileges restrict the tables and columns that a role may use, row-level security the rows. A
-role without grants sees nothing. The owner of the tables is bound by neither layer. No role may write totals: the
-server updates them with each charge (``migrations/guards_of_totals``), for the owner as well.
+There are two layers: privileges restrict the tables and columns that a role may use, and row-level security restricts
+the rows. A role without grants sees nothing. The owner of the tables is bound by neither layer. No role may write
+totals: the server updates them with each charge (``migrations/guards_of_totals``), for the owner as well.
 
 All accounts share the head of the audit log, which every change updates. A role that may charge one account can
 therefore see how many changes there are in total, but not what they are.
@@ -58,9 +58,9 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
     ``view`` reads. ``charge`` also reserves, commits, burns and gives back charges and may freeze the ledger, but
     changes no cap, total or binding. ``administer`` also opens accounts, raises caps and creates sub-budgets, and, for
     all accounts, thaws the ledger. No role may change or delete an entry of the audit log, or delete anything else. The
-    server ends a charging role's session that is idle in a transaction, if the owner may alter the role; otherwise it
-    warns. Statements for one account add to the role's other privileges; statements for all accounts revoke all earlier
-    privileges first.
+    server ends a charging role's session that is idle in a transaction, if the owner may alter the role; otherwise
+    these statements raise a warning. Statements for one account add to the role's other privileges; statements for all
+    accounts revoke all earlier privileges first.
 
     Args:
         role: the role's name on the server.

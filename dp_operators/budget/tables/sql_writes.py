@@ -139,13 +139,14 @@ def change_unread(
         connection: a connection in a change of the ledger.
         charge_id: the charge.
         changes: the columns that change, with their new values.
-        expected: the values that some columns must have, and as ``drawn`` whether a draw must be recorded.
+        expected: the values that some columns must have; the entry ``drawn`` says whether a draw must be recorded.
         actor: who requests it.
         reason: why.
 
     Returns:
-        The charge after the change. None if nothing was changed: on SQLite, if the charge is unknown or not as
-        ``expected``, or if the ledger is frozen. The caller then reads, and says why.
+        The charge after the change, or None if nothing was changed. On SQLite this function never changes anything; on
+        PostgreSQL it changes nothing if the charge is unknown or not as ``expected``, or if the ledger is frozen. After
+        None, the caller reads the charge.
     """
     if connection.dialect.name != "postgresql":
         return None

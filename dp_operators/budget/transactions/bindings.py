@@ -84,12 +84,13 @@ class RegisterLookup:
 
 
 def bind_table(connection: Connection, wanted: Bind) -> Account:
-    """Bind the description of a table; a table that no account has yet becomes this account's.
+    """Bind the description of a table to an account; if the table belongs to no account, it is assigned to this one.
 
-    A table that is bound with the same description is left as it is.
+    If the table is already bound to this account with the same description, nothing changes.
 
     Raises:
-        InvalidRequest: no such account, the table belongs to another account, or its earlier description would change.
+        InvalidRequest: no such account, the table belongs to another account, or the earlier description would change
+            in a way that ``TableBinding.require_extends`` does not allow.
     """
     account = rows.get_account(connection, wanted.account)
     before = account.bindings.get(wanted.table)

@@ -1,4 +1,4 @@
-"""Which tables and folders must not overlap: tables, folders of releases, and the folders of two accounts.
+"""Rejects overlaps of two tables, of a table with a folder of releases, and of folders of two accounts.
 
 A table within another table could be read on two accounts. A release within a table would be read as rows of the table,
 or make it unreadable. A folder of releases belongs to one account, so claims and release keys in it are that account's

@@ -50,15 +50,15 @@ def record_steps(
     Args:
         connection: a connection in a change of the ledger.
         recorded: the object.
-        restored: whether the store has the object but a restored ledger lacks it; it may then be entered into a frozen
-            ledger.
+        restored: whether the store has the object but a restored ledger lacks it; the object may then be entered even
+            while the ledger is frozen.
         actor: who requests it.
         reason: why, if it is restored.
 
     Raises:
         InvalidRequest: no such charge.
-        ChargeConflict: another object is recorded for these steps, they do not follow the last ones, or the charge is
-            burnt or void.
+        ChargeConflict: another object is recorded for these steps, the steps do not follow the last recorded ones, or
+            the charge is burnt or void.
     """
     charge, _, frozen = rows.charge_in_context(connection, recorded.charge)
     head = stream_head(connection, charge.id)

@@ -130,9 +130,11 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         measures: the numbers whose means, sums, variances and standard deviations are released: columns with a domain,
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
             Rows are always counted; rows without a value of one of the measures are counted separately.
-        max_groups: the most cells in which one unit is used, chosen by a secret order; None bounds only its rows.
-        max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of the
-            two is at most ``unit.max_rows``, and the noise is calibrated to it.
+        max_groups: the most cells in which one unit is used; a secret order chooses these cells. None bounds only the
+            rows of a unit.
+        max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of
+            ``max_groups`` and ``max_rows_per_group`` is at most ``unit.max_rows``; the noise is calibrated to this
+            product.
         unit_totals: with ``max_groups``, whether a unit counts once in each of its cells, with the totals of all its
             values there. The bounds of measures then apply to these totals, and counts are numbers of units.
     """

@@ -163,8 +163,8 @@ class RocComparisonSettings(Settings):
     Attributes:
         names: the names of the two models in the report, the request's model first; None for "first model" and "second
             model", or "first model" and "earlier release".
-        compare_with: the ROC curve of an earlier release, which takes the place of a second model's. A request names
-            the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve from the manifest.
+        compare_with: the ROC curve of an earlier release, which takes the place of a second model's curve. A request
+            names the release, ``{"release": URI}``; ``dp_operators.releasing`` fills in the curve from the manifest.
         confidence: nominal level of bands and intervals.
     """
 

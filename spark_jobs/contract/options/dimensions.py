@@ -38,7 +38,7 @@ class Dimension(Frozen):
         keys: ``discover`` for groups that are the column's texts or whole numbers with enough units; spends a delta.
         min_units: with ``keys``, the fewest units with which a key can be released; 2 if left out.
         lookup: a public table with a value for each key in the column; the groups are these values. A row whose key is
-            not in the table is treated like one of no listed value.
+            not in the table is treated like a row of no listed value (see ``other``).
     """
 
     column: Amount

@@ -152,7 +152,7 @@ class LogisticFitSettings(FitSettings):
         radius: the Newton passes start at the maximum of a polynomial that approximates the logistic log likelihood for
             linear predictors up to this size. The result depends on it only where the budget leaves nothing for passes.
         intercept: the intercept at the start. ``matched`` moves it so that the mean probability is the noisy share of
-            positive rows; ``polynomial`` takes the polynomial's.
+            positive rows; ``polynomial`` takes the intercept at the polynomial's maximum.
     """
 
     radius: Annotated[float, Field(ge=1, le=16)] = 4.0

@@ -96,14 +96,14 @@ class Measured(Frozen):
     Attributes:
         of: a column of numbers or booleans, or an expression of the allow-list.
         bounds: public bounds; values beyond a bound count as the bound.
-        step: the distance between consecutive values, if they are whole steps from the lower bound: sums are then exact
-            before noise. Without a step, values are rounded to one of 2^21 steps between the bounds.
+        step: the distance between consecutive values, if all values are whole steps from the lower bound; sums are then
+            exact before noise. Without a step, values are rounded to one of 2^21 steps between the bounds.
         figures: the figures that are released: ``mean``, ``sum``, ``variance``, ``sd``. A mean and a sum together cost
             as much as one of them; a variance or ``sd`` needs a further sum, of squares, which makes the noise of all
             numbers larger. A quantile, such as ``p50``, has a share of the budget of its own, as large as that of all
             sums together. Errors, whose bounds must be symmetric about 0, also have ``mae``, ``rmse``, ``bias``, ``r2``
-            and ``pinball_LEVEL``; conditions that are true or false have ``interval_coverage``. ``units``, alone and of
-            the unit's column, is the number of distinct units, and needs no bounds.
+            and ``pinball_LEVEL``; conditions that are true or false have ``interval_coverage``. ``units`` is the number
+            of distinct units; it must be the only figure, of the unit's column, and needs no bounds.
         outcome, prediction: for an error: the columns or expressions whose difference it is.
         lower, upper: for the condition that the outcome lies in a prediction interval: the ends of the interval.
     """

@@ -91,8 +91,8 @@ class StreamMonitor(Frozen):
 class LocalLevelMethod(Frozen):
     """Spends all of epsilon on noisy counts of states, and filters them by a local level model; estimates have bands.
 
-    Where states have parents, the noisy counts of groups are sums of those of their states, at no further cost, so that
-    estimates add up.
+    Where states have parents, the noisy count of a group is the sum of the noisy counts of its states, at no further
+    cost, so that estimates add up.
 
     Attributes:
         season: the number of steps in a season, such as 24 for hours; 0 for none.

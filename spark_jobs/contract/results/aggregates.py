@@ -32,11 +32,11 @@ class Aggregate(PublishedFields):
             that of the rows, divided by their number.
         of: the column or expression; for ``units``, the unit's column.
         bounds: public bounds to which the values of the number are clipped.
-        values: the figure in each cell, in the order of ``AggregateTable.status``. In a ``weak`` cell it is NaN, unless
-            it is a sum or ``units``; so is an ``r2`` where the outcome hardly varies. Intervals are for the same rows
-            without noise. A mean, a ``bias`` and a ``mae`` also have one for the population of the rows, if squares of
-            the same number are summed; it is NaN in weak cells and in cells of fewer than 30 noisy rows, and published
-            as ``population_lower`` and ``population_upper``.
+        values: the figure in each cell, in the order of ``AggregateTable.status``. In a ``weak`` cell the figure is
+            NaN, unless it is a sum or ``units``. An ``r2`` is also NaN where the outcome hardly varies. Intervals are
+            for the same rows without noise. A mean, a ``bias`` and a ``mae`` also have an interval for the population
+            of the rows, if squares of the same number are summed. The interval for the population is NaN in weak cells
+            and in cells of fewer than 30 noisy rows; it is published as ``population_lower`` and ``population_upper``.
     """
 
     name: str
@@ -109,8 +109,9 @@ def _product_of_keys() -> ResultCheck:
 class CellsOfTable(PublishedFields):
     """The cells of a table, numbered with the last dimension running fastest.
 
-    Intervals are for the same rows without noise and hold for cells of any size, empty ones too: over all cells, not
-    over cells picked for their released figures. Only intervals for a population account for the sampling of the rows.
+    Intervals are for the same rows without noise and hold for cells of any size, empty ones too. Their level is that
+    over all cells, not over cells picked for their released figures. Only intervals for a population account for the
+    sampling of the rows.
 
     Attributes:
         by: names of the dimensions.
@@ -191,7 +192,8 @@ class AggregateTable(CellsOfTable, Result):
         released_above: the noisy number of rows above which a key was released, where keys were discovered; public.
             Intervals then hold for the keys that were released, whatever their number of rows, and the interval of a
             ``weak`` cell's mean is the whole range of its bounds. None, and not published, where groups are public.
-        min_units: the fewest units with which a key could be released; None, and not published, in the same case.
+        min_units: the fewest units with which a key could be released; None, and not published, where groups are
+            public.
         lookups: the lookups of its dimensions; not published if there are none.
         rho: what a budget of rho was charged for a row; published in place of epsilon. None where it was an epsilon.
     """

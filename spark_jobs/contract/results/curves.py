@@ -138,15 +138,16 @@ class RocComparison(Result):
             other diagnostics share; it then counts rows without a score of the second model, too.
         auc_difference: area of the first curve less that of the second.
         auc_p_value: p-value of the hypothesis that the areas are equal *in the population*.
-        p_value_floor: the smallest p-value that the simulation can give; 0 for independent rows, which need none.
+        p_value_floor: the smallest p-value that the simulation can give; 0 for independent rows, which need no
+            simulation.
         largest_difference: largest difference of TPR, and so of FPR, at equal FPR + TPR of the released curves.
-        positives, negatives: noisy class sizes: of the rows with both scores, or for ``independent`` rows those of the
-            first model.
+        positives, negatives: noisy class sizes: of the rows with both scores, or, if ``rows`` is ``independent``, of
+            the first model's rows.
         first, second: the curves; each ``epsilon`` is that curve's own, each interval and band as in ``RocCurve``.
         released_by: release key of the second curve if it is an earlier release's, else None.
-        status: ``ok``, or ``undefined`` if one of the curves is, or a class is hidden by the noise; then differences,
+        status: ``ok``, or ``undefined`` if one of the curves is undefined or the noise hides a class; then differences,
             intervals and p-value are None.
-        epsilon: cost of all measurements from which the comparison is computed, that of a shared release included.
+        epsilon: cost of all measurements from which the comparison is computed, including a shared release.
     """
 
     ORDER: ClassVar[str] = (

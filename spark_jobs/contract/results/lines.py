@@ -42,8 +42,8 @@ class LinearFit(Result):
 
     Intervals cover what the same method would give on the same rows without noise: they account for the privacy noise,
     not for the sampling of the rows. For methods of noisy moments, the level holds on average over groups if there are
-    16 groups or more (``robust_intervals``), and for each group otherwise. Intervals are NaN in groups whose method has
-    noise that depends on the data, because they would then cost budget.
+    16 groups or more (``robust_intervals``), and for each group otherwise. If the noise of a group's method depends on
+    the data, an interval would cost budget; the intervals of such groups are NaN.
 
     Attributes:
         method: the requested method.
@@ -139,10 +139,10 @@ class ResidualPlot(Result):
     """A released residual plot: residuals against fitted values, with trend, spread, tests and a verdict.
 
     The box has ``m x m`` equal cells; m and the box are computed from noisy numbers. A residual is the outcome minus
-    the fitted value. Each interval is for the figure of the same rows without noise: it accounts for the noise and for
-    the width of cells, but not for the sampling of the rows. P-values account for noise and sampling. Means and effect
-    sizes place residuals at the midpoints of the cells of ``ResidualCounts``, which are finer than those of the box;
-    spreads and quantiles use only the cells of the box.
+    the fitted value. Except for effect sizes, each interval is for the figure of the same rows without noise: it
+    accounts for the noise and for the width of cells, but not for the sampling of the rows. P-values account for noise
+    and sampling. Means and effect sizes place residuals at the midpoints of the cells of ``ResidualCounts``, which are
+    finer than those of the box; spreads and quantiles use only the cells of the box.
 
     Attributes:
         fitted_edges: edges of the cells along fitted values; shape (m + 1,).
@@ -171,8 +171,8 @@ class ResidualPlot(Result):
         shift, slope, bow, spread_ratio: effect sizes (``residual_plot.effects``): the mean residual; its change per
             unit of the fitted value; how much higher a fitted parabola lies at both ends than halfway; the spread of
             the fifth of the rows with the largest fitted values, divided by that of the fifth with the smallest. None
-            if the noise leaves too few columns. A residual beyond the box counts as the box's edge. Their intervals
-            account for the sampling of the rows as well.
+            if the noise leaves too few columns. A residual beyond the box counts as the box's edge. The intervals of
+            effect sizes account for the sampling of the rows as well.
         line_p_value: p-value of the test for a slope of the mean residual along the fitted values.
         curvature_p_value: p-value of the test for curvature of the mean residual.
         variance_p_value: p-value of the test for a spread that grows or shrinks with the fitted value.

@@ -75,7 +75,7 @@ class BinnedResiduals(PooledBins):
             expected calibration error in these pools. Its interval for the population may lie below it.
         mean_distance_calibrated: upper limit, at the level ``confidence``, of the released distance of a calibrated
             model, which is above 0 because rows are finite in number.
-        p_value: p-value of the test of fit, which combines those of ``trend_p_value`` and ``scatter_p_value``: the
+        p_value: p-value of the test of fit, which combines the tests of ``trend_p_value`` and ``scatter_p_value``: the
             probability, by simulation of labels and noise, that a calibrated model's release is at least as extreme.
         trend_p_value: p-value for a shift, slope or curve of the log-odds.
         scatter_p_value: p-value for single pools whose mean residual is too far from 0.

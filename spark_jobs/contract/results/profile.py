@@ -24,7 +24,7 @@ class ColumnProfile(PublishedFields):
 
     Attributes:
         column: the column.
-        form: ``values`` if they are listed, ``numbers``, or ``periods``.
+        form: ``values`` if the column's values are listed; otherwise ``numbers`` or ``periods``.
         status: ``ok``, or ``weak`` if noise alone could explain the number of rows: only counts and intervals are then
             given.
         cells: labels of its values, bins or periods.

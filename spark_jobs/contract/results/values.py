@@ -92,7 +92,7 @@ class DistributionFunction(Result):
     Arrays have one entry per cell; their length is fixed by the request. Values beyond the bounds count as the nearer
     bound. Bands and intervals are for the same rows without noise; they do not account for the sampling of the rows.
     The band of a cell covers the distribution function at every value in the cell: where a cell may hold several
-    values, its lower end is therefore that of the cell before.
+    values, the lower end of its band is therefore that of the band of the cell before.
 
     Attributes:
         values: start of each cell, ascending.
@@ -139,7 +139,7 @@ class SingleQuantile(OfOneFigure, Result):
     Attributes:
         figure: the quantile: the first value of a cell of the grid. Its interval is for the quantile of the same rows,
             and accounts for the noise and for the grid: it ends at the end of a cell, or at a bound if the noise hides
-            the rows beyond. There is none if it was not paid for.
+            the rows beyond. There is no interval if it was not paid for.
         level: the requested level.
         rows: noisy number of rows; None without an interval.
         bounds: lower and upper bound of the values.
@@ -177,9 +177,9 @@ class CdfPoints(Result):
 
     Attributes:
         thresholds: the requested thresholds moved to the grid, shape (m,): each to the end of its cell.
-        cdf: fraction of the rows up to each of ``thresholds``, shape (m,); NaN where undefined. On a grid with a step,
-            rows at such a threshold count; on others only rows below it count, and these include all rows at the
-            requested threshold.
+        cdf: fraction of the rows up to each of ``thresholds``, shape (m,); NaN where undefined. If the grid has a step,
+            rows at a moved threshold count. If the grid has none, only rows below a moved threshold count; these
+            include all rows at the requested threshold.
         quantiles: the requested quantiles.
         rows: noisy number of rows.
         evaluations: how many evaluations of the function were paid for.

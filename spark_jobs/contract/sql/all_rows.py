@@ -3,10 +3,11 @@
 This number is estimated by the sum of two released numbers, the rows with a value of every measure and the incomplete
 rows, whose noise is independent (``mechanisms.cell_sums``). Take 1 / (the cost to one row) as the unit. The noise of
 incomplete rows is then Laplace noise of scale 1. The noise of complete rows is a coordinate of the joint noise of D
-numbers, a random point of a cube: a radius of the gamma law of shape D + 1, times a number that is uniform in [-1, 1].
-Its density ``1 / (2 D) sum over j < D of exp(-|x|) |x|^j / j!`` is an even mixture of gamma laws of shapes 1 to D with
-random signs; with D = 2 it is also the density of the noise of halves. The sum of such a signed gamma variable of shape
-k and Laplace noise exceeds x in absolute value with probability
+numbers, a random point of a cube: the product of a radius with the gamma law of shape D + 1 and a number that is
+uniform in [-1, 1]. Its density ``1 / (2 D) sum over j < D of exp(-|x|) |x|^j / j!`` is a mixture, with equal weights,
+of gamma laws of shapes 1 to D with random signs; with D = 2 it is also the density of the sum of two Laplace variables
+of scale 1, which is the noise in a cell with one sum (``mechanisms.cell_sums``). The sum of such a signed gamma
+variable of shape k and Laplace noise exceeds x in absolute value with probability
 
     ``(E_k(x) + 2^-k (E_0(x) + sum over j < k of 2^j E_j(x))) / 2``,
 

@@ -1,4 +1,4 @@
-"""Reads from its log which files make up a version of a Delta table on this machine.
+"""Reads the log of a Delta table on this machine, to find which files make up a version of the table.
 
 The log alone decides which files count; its statistics of rows are not used. A version never changes, so every read
 gives the same files. Tables with features that are not read here, such as deletion vectors or renamed columns, are

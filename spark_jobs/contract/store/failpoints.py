@@ -1,9 +1,9 @@
 """Named points at which a test can kill the process, to show that no crash spends or publishes twice.
 
-``DP_FAILPOINT=name`` kills the process with SIGKILL when it reaches ``failpoint("name")``; unset, it does nothing.
-``DP_FAILPOINT=name:after:N`` lets it pass N times first.
-``DP_FAILPOINT=name:pause:FILE`` waits there until FILE exists, which turns a worker into a zombie; ``FILE.reached``
-is created first, so that a test knows when the point is reached.
+``DP_FAILPOINT=name`` kills the process with SIGKILL when it reaches ``failpoint("name")``; if the variable is unset, no
+point does anything. ``DP_FAILPOINT=name:after:N`` lets the process pass the point N times first.
+``DP_FAILPOINT=name:pause:FILE`` makes the process wait at the point until FILE exists, like a worker that was believed
+dead; ``FILE.reached`` is created first, so that a test knows when the point is reached.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Reads from its metadata which files make up a snapshot of an Iceberg table on this machine.
+"""Reads the metadata of an Iceberg table on this machine, to find which files make up a snapshot of the table.
 
 A snapshot never changes, so every read gives the same files. Metadata and manifests are read by pyiceberg; their
 statistics of rows are not used. Columns are identified by their numbers, whatever their names in a file. Tables with
 features that are not read here, such as delete files, are refused by their metadata, and never by a row. Metadata name
-files by absolute paths, and whoever writes to the store can write them: a path is read only if it lies in the table's
-folder.
-Source: the Iceberg table specification, https://iceberg.apache.org/spec/.
+files by absolute paths, which whoever can write to the store can choose. So a path is read only if it lies in the
+table's folder. Source: the Iceberg table specification, https://iceberg.apache.org/spec/.
 """
 
 from __future__ import annotations

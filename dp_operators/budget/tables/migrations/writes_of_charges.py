@@ -1,8 +1,8 @@
 """SQL procedures for PostgreSQL: one call writes a charge, releases its locks, and waits for the disk.
 
-Each commits twice: first as the session does, without waiting for the disk, which releases its locks; then with the
-statement by which ``backends`` flushes. They run with the rights of the caller, so they can write only what its role
-could write by SQL of its own.
+Each procedure commits twice. The first commit, like every commit of the session, does not wait for the disk, and
+releases the locks. The second commit waits for the disk; it uses the statement by which ``backends`` flushes. The
+procedures run with the rights of the caller, so they can write only what the caller's role could write by its own SQL.
 """
 
 # a whole row of charges; its result is the number of its log entry
