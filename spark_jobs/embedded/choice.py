@@ -31,8 +31,9 @@ class EngineChoice:
 
     Attributes:
         master: Spark's name of a master, or the embedded engine's.
-        why: one public line that says which engine was chosen, and why; empty if the run or the machine names it.
-        fault: why the embedded engine is not used; None if it is used, or if another one is named.
+        why: one public line that says which engine was chosen, and why; empty if the run or the machine names the
+            engine.
+        fault: why the embedded engine is not used; None if it is used, or if another engine is named.
     """
 
     master: str

@@ -7,12 +7,13 @@ files. Three measures keep other users out:
    parent process are accepted (``SO_PEERCRED``). A relay carries their bytes to the port.
 2. A kernel packet filter on the listening port drops every packet that does not come from one of the ports that the
    relay has bound beforehand (``SO_ATTACH_FILTER``, which needs no privilege).
-3. No session can begin until the filter is in place and tested and nobody is connected: for each session the server
-   asks the module ``pyspark`` for its version, and the module that stands in for it here answers only then. If
-   somebody connected before the filter, the process ends without having answered.
+3. No session can begin until the filter is in place and tested and nobody is connected. For each session the server
+   asks the module ``pyspark`` for its version; here a stand-in for this module answers, and it does not answer earlier.
+   If somebody connected before the filter was in place, the process ends, and no session has begun.
 
-The process ends with its parent, whose end closes its standard input, and then removes the folder. Only SIGKILL ends it
-earlier: other signals are ignored, so that a signal to a whole group of processes leaves no files behind.
+When the parent ends, the standard input of this process is closed; the process then ends, and removes the folder. Only
+SIGKILL ends it earlier: other signals are ignored, so that a signal to a whole group of processes leaves no files
+behind.
 """
 
 from __future__ import annotations

@@ -55,9 +55,10 @@ class ExpectedWidths:
 def expected_widths(
     request: ReleaseRequest, table: ExpectedTable, *, rehearsals: int = REHEARSALS
 ) -> tuple[ExpectedWidths, ...]:
-    """How wide the intervals of each diagnostic of ``request`` would be; within a factor of 1.5 on typical tables.
+    """The expected width of the intervals of each diagnostic of ``request``.
 
-    No table is read and nothing is charged: the result depends on the arguments alone.
+    On typical tables, the width of a release is within a factor of 1.5 of this. No table is read and nothing is
+    charged: the result depends on the arguments alone.
 
     Args:
         request: what would be released.
@@ -65,7 +66,7 @@ def expected_widths(
         rehearsals: how many releases of made-up rows are simulated; the widths are their medians.
 
     Raises:
-        InvalidRequest: the request would be rejected before the charge, or ``table`` lacks what it needs.
+        InvalidRequest: the request would be rejected before the charge, or ``table`` lacks what the request needs.
 
     Example:
         >>> request = ReleaseRequest.parse(

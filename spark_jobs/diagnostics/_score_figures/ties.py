@@ -2,8 +2,9 @@
 
 The order of the rows within a wide cell is unknown, and is taken as random. But if scores are rounded, say to two
 decimals, a cell holds only a few different scores, and rows with the same score are tied: all of their positives have
-the precision at the lower end of the score, as in scikit-learn. Let a figure drop by D if each cell were one score.
-With m scores in each cell it drops by about D / m, since the precision is close to linear within a cell.
+the precision at the lower end of the score, as in scikit-learn. Suppose that a figure would drop by D if each cell were
+one score. Then with m scores in each cell it drops by about D / m, since the precision is close to linear within a
+cell.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 There are three rounds: histograms that locate the scores, as for a ROC curve; counts of both classes in a few cells,
 which are narrow at the highest scores; and a weighted sum over all rows. A row's weight is its influence on the average
-precision of the counts (``weights``). The counts cost three tenths of what the histograms leave, the sum the rest.
+precision of the counts (``weights``). The counts cost three tenths of the budget that the histograms leave, and the sum
+costs the rest.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ Dimensions are listed values, bins and calendar periods; the cells are all their
 released, empty or not. Keys that are not public are discovered for a delta: the keys that enough units have are
 released, with their numbers.
 
-Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``. Of a budget of rho,
-``rho``-zCDP, with Gaussian noise (``mechanisms.cell_gaussian``). With discovered keys
-``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key. See ``mechanisms.discovered_keys``.
+Guarantee: ``epsilon``-DP for one row added, removed or replaced. See ``mechanisms.cell_sums``. If the budget is a rho,
+rows and sums have Gaussian noise, and the guarantee is ``rho``-zCDP. See ``mechanisms.cell_gaussian``. With discovered
+keys the guarantee is ``(epsilon, delta)``-DP for one row, where a unit has at most one row in each key. See
+``mechanisms.discovered_keys``.
 
 Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise

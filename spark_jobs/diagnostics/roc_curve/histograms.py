@@ -2,8 +2,9 @@
 
 Privacy: each class is released by a method that is differentially private for one row added or removed. Under
 ``ADD_REMOVE`` a row is in one class, so both classes may spend the whole epsilon (parallel composition). Under
-``REPLACE_ONE`` each spends half. A replaced row is one removed and one added row, either in one class (two changes at
-half of epsilon: group privacy) or in both (one change each).
+``REPLACE_ONE`` each class spends half of epsilon. A replaced row is one removed and one added row. If both are in the
+same class, its counts change by two rows, each at half of epsilon (group privacy). If they are in different classes,
+the counts of each class change by one row, at half of epsilon.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A bound on the rows of a unit, chosen under differential privacy, for ``max_rows: auto`` of a later table.
 
 A table of counts that keeps at most M rows of a unit has noise in proportion to M, and loses the rows beyond. Which M
-is best depends on how many rows units have, which is private. Here one of a public list of candidates is chosen, by how
-many units have more rows (``mechanisms.row_choice``), and nothing else is released.
+is best depends on how many rows units have, which is private. Here M is chosen from a public list of candidates, by how
+many units have more rows than the candidate (``mechanisms.row_choice``), and nothing else is released.
 
 Guarantee: ``epsilon``-DP for one unit with all its rows added, removed or replaced.
 
