@@ -1,8 +1,8 @@
-"""Several requests of one ``dp-budget run``: released one after the other by one application, each by itself.
+"""Releases the requests of one ``dp-budget run`` one after the other, by one application but independently.
 
-Each request has the charge, draw, private file and failure that it would have in a command of its own. If one fails,
-the others are still released. If the application fails on an engine that earlier requests have used, the request is
-tried once more with a fresh engine, so that no other request can be the cause of its failure.
+The charge, draw, private file and failure of each request are those that it would have in a command of its own. If one
+fails, the others are still released. If the application fails on an engine that earlier requests have used, the request
+is tried once more with a fresh engine, so that no other request can be the cause of its failure.
 """
 
 from __future__ import annotations

@@ -17,12 +17,13 @@ to at most the cap's epsilon, or the epsilon_i^2/2 add up to at most the rho for
 the cap's epsilon (Whitehouse et al.: the constants of advanced composition). With ``slack = 0`` only exact sums count.
 Proof: an (epsilon_i, delta_i) mechanism is, for a fixed pair of neighbours, a function of a randomised response that
 reveals everything with probability delta_i and otherwise has loss L_i within +-epsilon_i (Kairouz, Oh, Viswanath 2015);
-something is revealed with probability at most delta - slack. Else, for the one c > 0 that minimises the bound at the
-cap's rho, exp(c sum L_i - c(c+1) sum epsilon_i^2/2) is a supermartingale (Bun and Steinke, proposition 3.3); by Ville's
-inequality the probability that at *any* time the loss exceeds (c+1) sum epsilon_i^2/2 + ln(1/slack)/c, which is at most
-the cap's epsilon as long as the second sum fits, is at most slack. If the first sum fits, the loss never exceeds the
-cap's epsilon. So the loss is above epsilon with probability at most delta, whichever sum fits in the end. In the tests,
-the best adversary, found by backward induction, exceeds epsilon with a probability of 0.03 to 0.4 times the slack.
+something is revealed with probability at most delta - slack. If nothing is revealed: for the one c > 0 that minimises
+the bound at the cap's rho, exp(c sum L_i - c(c+1) sum epsilon_i^2/2) is a supermartingale (Bun and Steinke, proposition
+3.3); by Ville's inequality the probability that at *any* time the loss exceeds (c+1) sum epsilon_i^2/2 + ln(1/slack)/c,
+which is at most the cap's epsilon as long as the second sum fits, is at most slack. If the first sum fits, the loss
+never exceeds the cap's epsilon. So the loss is above epsilon with probability at most delta, whichever sum fits in the
+end. In the tests, the best adversary, found by backward induction, exceeds epsilon with a probability of 0.03 to 0.4
+times the slack.
 
 Sums are sums of exact decimals and are never rounded. What is computed from a square root or a logarithm is rounded
 in the direction that admits less.

@@ -22,9 +22,9 @@ class PrivacyLedger(ChargingLedger):
     """Accounts, charges and their audit log, in a PostgreSQL database (13 or newer) or a SQLite file of their own.
 
     Under any concurrency, on any number of hosts: in every block of an account the costs that are reserved, committed
-    or burnt never add up to more than the cap; costs are exact decimals; a release key is charged once. Every call that
-    changes something can be repeated after a failure; the change is made only once. No connection is opened before the
-    first call; a ledger can be shared by threads and used on both sides of a fork.
+    or burnt never add up to more than the cap; costs are exact decimals; a release key has at most one charge that is
+    not void. Every call that changes something can be repeated after a failure; the change is made only once. No
+    connection is opened before the first call; a ledger can be shared by threads and used on both sides of a fork.
 
     Args:
         url: e.g. ``postgresql://user:password@host/privacy_ledger`` or ``sqlite:////var/lib/dp/ledger.db``.

@@ -108,8 +108,9 @@ def planned_events(cost: Budget) -> tuple[dict[str, str], ...]:
 def drawn_events(draw: Mapping[str, Any], *, max_rows: int) -> tuple[dict[str, str], ...] | None:
     """The mechanism events of a draw, as the ledger stores them, for a whole privacy unit; None if the draw has none.
 
-    A draw states the cost of each mechanism for one row; a unit of several rows loses more (``delta_of_rows``). Of a
-    budget of rho it states each rho for the unit, and what has no epsilon is Gaussian noise.
+    A draw states the cost of each mechanism for one row; a unit of several rows loses more (``delta_of_rows``). If the
+    budget is one of rho, the draw states each rho for the whole unit, and a mechanism without an epsilon is Gaussian
+    noise.
 
     Args:
         draw: the fields of the opened draw.

@@ -52,11 +52,10 @@ def private_release_group(
             past a fraction of its cap. None notifies nobody.
         alert_at: the fractions of the cap that cause an alert.
         all_releases: whether ``alert`` also gets a line with the headline figures of each release.
-        release: the parameters of the release; ``account``, and ``epsilon`` or ``rho``, are required, because the
-            sensor needs them.
+        release: the parameters of the release; the sensor needs ``account`` and either ``epsilon`` or ``rho``.
 
     Raises:
-        InvalidRequest: ``account`` or ``epsilon`` is missing, or a constant is wrong.
+        InvalidRequest: ``account`` is missing, ``epsilon`` and ``rho`` are both missing, or a constant is wrong.
     """
     with TaskGroup(group_id) as group:
         release_tasks(

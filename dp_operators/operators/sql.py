@@ -27,17 +27,17 @@ OF_STATEMENT = ("account", "where", "diagnostics", "request", "label", "model", 
 class PrivateSqlOperator(ReleaseDiagnosticsOperator):
     """Releases what a SELECT of counts, sums, means and variances asks for, and returns the answer.
 
-    The statement is read as a request for ``aggregates``, which is charged, released and published like any other; no
-    engine that reads rows gets any part of its text. What is computed from released figures (arithmetic, HAVING, ORDER
-    BY, LIMIT) costs nothing. XCom gets what every release returns, and ``answer``: its ``columns``, its ``rows`` with
-    the ends of confidence intervals, and their ``confidence``. An answer of more than 1,000 rows is null; its rows are
-    in the release's files.
+    The statement is read as a request for ``aggregates``, which is charged, released and published like any other
+    request; no part of the statement's text reaches an engine that reads rows. What is computed from released figures
+    (arithmetic, HAVING, ORDER BY, LIMIT) costs nothing. XCom gets what every release returns, and ``answer``: its
+    ``columns``, its ``rows`` with the ends of confidence intervals, and their ``confidence``. An answer of more than
+    1,000 rows is null; its rows are in the release's files.
 
     Args:
         sql: one SELECT; FROM names the account, and ``VERSION AS OF '{{ ds }}'`` the version of its table.
         epsilon: the full cost, as an exact decimal.
         delta: the full delta, of an account that has one.
-        rho: the full cost in a ``zcdp`` account, in place of epsilon: the noise is Gaussian then.
+        rho: the full cost in a ``zcdp`` account, in place of epsilon; the noise is then Gaussian.
         release: every other parameter of ``ReleaseDiagnosticsOperator`` but ``account``, ``where``, ``diagnostics``,
             ``request``, ``label``, ``model``, ``scoring`` and ``gate``.
 

@@ -1,7 +1,7 @@
 """Federated releases: which requests can be one, what all silos' requests share, and what an administrator registers.
 
-A request gives only the name of its federation. Who the servers are, what the silos have agreed on, and which account
-may take part stand in a file that the administrator registers; the keys of the silo lie beside that file. So nobody who
+A request gives only the name of its federation. A file that the administrator registers says who the servers are, what
+the silos have agreed on, and which account may take part; the keys of the silo lie beside this file. So nobody who
 writes requests can have a silo's counts shared with servers of their own.
 """
 

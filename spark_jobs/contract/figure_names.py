@@ -3,9 +3,10 @@
 A name is ``kind[.group].figure[.end]``: ``roc_curve.auc``, ``auc.value.lower``, ``calibration.ece.population.upper``,
 ``roc_curve.north.auc`` (of a group of ``by_group``), ``linear_regression.7.slope`` (of a group's line),
 ``roc_comparison.first.auc`` (of a part of a result), ``aggregates.north.mean.spend`` (of a cell:
-``contract.cell_names``). Groups of all kinds may stand in double quotes, as those of cells may. The type of a kind's
-result (``contract.figure``) decides which names the kind has: its figures of one number, those of its parts, and its
-noisy sizes. Everything is read from the JSON form of a committed result, so that a retry reads the same.
+``contract.cell_names``). Groups of any kind may stand in double quotes, like the groups of cells. The type of a kind's
+result (``contract.figure``) decides which names the kind has: one for each figure that is a single number, in the
+result or in one of its parts, and one for each noisy size. Everything is read from the JSON form of a committed result,
+so that a retry reads the same.
 """
 
 from __future__ import annotations

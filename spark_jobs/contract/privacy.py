@@ -45,8 +45,9 @@ def replaced_within(neighbours: Neighbours, blocks: object | None) -> str:
     """What ``REPLACE_ONE`` keeps fixed, in words: ``the same day(visited_at), which is public``; empty for nothing.
 
     Where each block has a cap of its own, replacing a unit by one of another block is a removal from one block and an
-    addition to the other. Each block pays for one of these, so that together they may cost up to twice one block's cap.
-    The guarantee therefore holds for replacements within a block; which unit is in which block is public.
+    addition to the other. Each block pays for one of these changes, so that the two blocks together may spend up to
+    twice one block's cap. The guarantee therefore holds for replacements within a block; which unit is in which block
+    is public.
 
     Args:
         neighbours: the relation.
@@ -169,8 +170,8 @@ class Budget(Frozen):
     Attributes:
         epsilon: at least 0 and at most 10^12; a cost must be above 0 (``require_positive``).
         delta: at least 0 and below 1; 0 is pure differential privacy.
-        rho: the zCDP parameter, for accounts that compose in zCDP; None elsewhere. A request that states it has the
-            ``epsilon_of_rho`` for its epsilon; a cost in rho has none.
+        rho: the zCDP parameter, for accounts that compose in zCDP; None elsewhere. In a request that states a rho,
+            ``epsilon`` is ``epsilon_of_rho``; in a cost in rho, ``epsilon`` is 0.
     """
 
     epsilon: Annotated[ExactDecimal, _exact]

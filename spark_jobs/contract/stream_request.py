@@ -78,7 +78,7 @@ class StreamRequest(TableRequest):
         method: how counts become estimates, with its options.
         max_per_step: the most rows of a unit that are used in one step; None for as many as ``unit.max_rows``.
         capacity: the number of units whose used rows the stream keeps track of; None for the number of units that the
-            administrator of the table declares. Units beyond this number, those that come last, are not counted.
+            administrator of the table declares. Once there are more units, rows of the later units are not counted.
         monitors: conditions that the report watches, at no cost.
         follow: how rows that arrive while the stream is followed are treated; None for a stream that is not followed:
             its runs read a table that is complete up to the steps that they release.

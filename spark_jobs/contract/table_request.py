@@ -36,7 +36,7 @@ class TableRequest(Frozen):
         account: the ledger account that pays; None only for a draft outside the ledger.
         table: the pinned table; a request that is to be charged gives only its path or name, and its state.
         where: an optional filter of the allow-list; rows for which it is not true are left out.
-        budget: the full cost: an epsilon, and a delta, or a rho alone (``contract.rho_budget``).
+        budget: the full cost: either an epsilon with a delta, or a rho alone (``contract.rho_budget``).
         neighbours: the relation of the guarantee.
         unit: the privacy unit.
         blocks: the ledger's blocks that are read and charged; ``2026-01..2026-03`` stands for the blocks from the first

@@ -34,7 +34,8 @@ class Answering:
 
     Attributes:
         silo_keys: the server's keys of each silo's values.
-        header: the header of the silos' keys; its ``epsilon`` pays for ``l1_sensitivity`` evaluations.
+        header: the header of the silos' keys; its ``epsilon`` pays for all evaluations, and its ``l1_sensitivity`` is
+            the number of evaluations.
         keys: the server's private keys.
         receipt: hash of the silos' keys.
         places: a folder or URI for paid points, which this server alone can write to.

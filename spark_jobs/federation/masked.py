@@ -1,9 +1,10 @@
 """Secure aggregation by pairwise masks: a server learns only the sum of the parties' vectors; parties may drop out.
 
-Each pair of parties agrees on a mask, which one adds and the other subtracts, so that masks cancel in the sum; each
-party adds a mask of its own besides. The secrets behind both masks are shared between all parties (Shamir 1979) before
-any vector is sent. Once the vectors have arrived, ``threshold`` parties disclose shares of secrets to the server: for a
-party whose vector arrived, of its own mask; for any other party, of its pairwise secret; never of both for one party.
+Each pair of parties agrees on a mask; one of the two adds it to its vector and the other subtracts it, so that these
+masks cancel in the sum. Each party also adds a mask of its own. The secrets behind both masks are shared between all
+parties (Shamir 1979) before any vector is sent. Once the vectors have arrived, ``threshold`` parties disclose shares of
+secrets to the server. If a party's vector arrived, the shares are those of its own mask; otherwise, those of its
+pairwise secret. Shares of both are never disclosed for one party.
 
 Source: Bonawitz et al., CCS 2017, figure 4, for servers that follow the protocol (without its signatures). A server
 that colludes with fewer than ``2 threshold - parties`` parties learns nothing of the vectors but the sum, even if it

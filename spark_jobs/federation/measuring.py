@@ -1,8 +1,8 @@
 """One measurement on several silos' statistics, by the same code of the diagnostic as for one table.
 
 Every silo runs the same measurement on its own exact statistic, with a sampler of noise that publishes the silos' noisy
-sum in place of its own noisy vector. A measurement may take several rounds: each depends on public facts and published
-sums alone, so all silos ask for the same rounds and end with the same draw, which is that of the pooled table.
+sum in place of its own noisy vector. A measurement may take several rounds. Each round depends only on public facts and
+published sums, so all silos ask for the same rounds and end with the same draw, which is the draw of the pooled table.
 
 This holds for measurements that use exact numbers only in sums with fixed whole weights. ``LINEAR`` lists them, by kind
 and method; a test compares each with the pooled table's, bit for bit. The relation must be ``ADD_REMOVE``: under
@@ -43,7 +43,7 @@ Exchange: TypeAlias = Callable[[Int64Array, Cost, int], Int64Array]
 def measure_together(
     diagnostic: Diagnostic[Any, S, D, Any], statistics: Sequence[S], *, aggregation: UStat, **options: Any
 ) -> D:
-    """The draw of a diagnostic on the rows of several silos, of which no silo shows its own numbers to another.
+    """The draw of a diagnostic on the rows of several silos; no silo discloses its own numbers to another.
 
     Args:
         diagnostic: its kind must be one of ``LINEAR``.

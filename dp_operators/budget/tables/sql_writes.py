@@ -1,6 +1,6 @@
 """Writes charges.
 
-On SQLite the transaction has locked the file: what it read is still true, and the rows are simply written.
+On SQLite the transaction has locked the file, so what the transaction has read still holds, and the rows are written.
 
 On PostgreSQL each change is one call with its own guard: that every block has room, or that the charge is in the
 expected state. The call takes its row locks, releases them, and waits for the disk before the client gets the result.

@@ -28,8 +28,8 @@ class AggregatesSettings(Settings):
         weights: the relative shares of the budget, first of the cells and then of each marginal; equal if None.
         confidence: nominal level of intervals.
         method: the noise of rows and sums: ``k_norm`` (drawn jointly for a cell; pure), ``gaussian`` (spends delta), or
-            ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. Without a delta
-            it is ``k_norm``, and with a budget of rho ``gaussian``.
+            ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. ``auto`` is
+            ``k_norm`` if the budget has no delta, and ``gaussian`` if the budget is one of rho.
     """
 
     marginals: Annotated[tuple[tuple[str, ...], ...], Field(max_length=MAX_MARGINALS)] = ()

@@ -214,9 +214,9 @@ class LinearRegressionOptions(LinearRegressionSettings, Options):
     def check(self, request: RequestContext) -> None:
         """Reject Theil-Sen if a group's size is private, and ``public_sizes`` if replacing a unit could change a size.
 
-        Replacing a row leaves the sizes as they are, as long as neither a selection among a unit's rows nor a pipeline
-        decides which rows are used. Selecting one row of each unit is allowed if all rows are in one group, because the
-        selection does not change the number of rows used.
+        Replacing a row leaves the sizes unchanged, unless a selection among a unit's rows, or a pipeline, decides which
+        rows are used. Selecting one row of each unit is allowed if all rows are in one group, because the selection
+        does not change the number of rows used.
         """
         public = self.sizes_are_public(request.neighbours)
         if self.method in THEIL_SEN and not public:

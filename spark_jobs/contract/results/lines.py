@@ -50,8 +50,8 @@ class LinearFit(Result):
         delta: privacy cost of the release, beside ``epsilon``.
         public_sizes: whether group sizes, and which row is in which group, are public.
         x_bounds, y_bounds: bounds of the public box.
-        at: places where the line is evaluated, as fractions of the way from the lower to the upper bound of x;
-            shape (K,).
+        at: places where the line is evaluated, as fractions of the way from the lower to the upper bound of x; shape
+            (K,).
         x: these places in units of x; shape (K,).
         keys: public list of group keys; None for one group of all rows.
         methods: the method of each group.
@@ -62,8 +62,9 @@ class LinearFit(Result):
         predictions: values of the line at these places, clipped to the bounds of y; shape (G, K).
         slope, intercept: slope of the line, and its value at x = 0; shape (G,).
         status: status of each group: ``ok``, or ``undefined`` if the released spread of x is not above 0. Slope and
-            intercept, with their intervals, are then NaN, and predictions are those of a flat line at the released
-            mean of y, or, for noisy moments, of the line that is expected given its noise and the other groups.
+            intercept, with their intervals, are then NaN. Predictions are then those of a flat line at the released
+            mean of y; for methods of noisy moments, those of the line that is expected given the noise of the group and
+            the other groups.
     """
 
     ORDER: ClassVar[str] = (
