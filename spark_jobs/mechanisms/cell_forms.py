@@ -1,4 +1,4 @@
-"""Linear inequalities between a row's numbers from one value, by which noise that is drawn together becomes smaller.
+"""Linear inequalities between the numbers that a row adds for one value: they make jointly drawn noise smaller.
 
 A value a, in [-1, 1], adds itself and ``q = 2 a^2 - 1`` to sums of its cell, and its row adds ``n = 1`` to the rows.
 The cube of all (n, a, q) in [-1, 1] holds these vectors, and many that no row can produce. Each form below is a linear
@@ -8,15 +8,17 @@ cut by these inequalities:
 * ``|q + 4 a - n| <= 4``: ``2 (a + 1)^2 - 4`` is from -4 to 4. The same holds for -a: ``|q - 4 a - n| <= 4``.
 * ``|4 q + 8 a - 3 n| <= 9``: ``8 (a + 1/2)^2 - 9`` is from -9 to 9. The same holds for -a.
 
-A size, ``m = 2 |a| - 1``, has forms with each of these:
+If the size of the value, ``m = 2 |a| - 1``, is summed too, it has forms together with n, a and q:
 
 * ``|m + 2 a - n| <= 2``: ``2 (|a| + a) - 2`` is from -2 to 2. The same holds for -a.
 * ``|4 m - q - n| <= 4``: ``8 |a| - 2 a^2 - 4`` is from -4 to 2.
-* ``|q - m| <= 1``: ``2 a^2 - 2 |a|`` is from -1/2 to 0. A bound of 1/2 would make the noise in a larger.
+* ``|q - m| <= 1``: ``2 a^2 - 2 |a|`` is from -1/2 to 0. With the bound 1/2 instead of 1, the noise in ``a`` would be
+  larger.
 
-Noise of (n, a, q) then has standard deviations 2.53, 2.18 and 2.45 divided by epsilon, in place of the cube's 2.58; the
-smallest body of all would have 2.51, 2.16 and 2.46. Noise of (n, a, m) has 2.45, 2.00 and 2.45, and that of (n, a, m,
-q) 2.98, 2.37, 2.73 and 2.88, in place of 3.16. With several measures, each has its own forms, side by side.
+The standard deviations of the noise, times epsilon, are then 2.53, 2.18 and 2.45 for n, a and q, where the uncut cube
+has 2.58 for each; the smallest body that holds the vectors of all rows would have 2.51, 2.16 and 2.46. They are 2.45,
+2.00 and 2.45 for n, a and m, and 2.98, 2.37, 2.73 and 2.88 for n, a, m and q, where the cube has 3.16 for each. With
+several measures, the forms of each apply to its own numbers.
 """
 
 from __future__ import annotations

@@ -1,30 +1,34 @@
-"""Gaussian noise for the rows and sums of cells, for a delta: where a row has many numbers, or a unit several groups.
+"""Gaussian noise for the rows and sums of cells, at a delta above 0: for rows of many numbers, or units in few groups.
 
 A complete row changes D numbers of its cell, the rows and D - 1 sums, each by at most 1: the 2-norm of the change is at
 most ``sqrt(D)``, and that of numbers rounded to units of ``1 / UNIT`` at most ``UNIT sqrt(D)``. Noise that is drawn
 together (``cell_sums``) grows in proportion to D, and Gaussian noise to the root of D.
 
-Privacy, for one row, at ``rho`` in all. ``ADD_REMOVE``: the row changes either the numbers of one cell, with noise for
-``sqrt(D)``, or one number of incomplete rows, with noise for 1; either is rho-zCDP. ``REPLACE_ONE``: if the old and the
-new row are in the same cell, its rows stay and its sums change by at most 2, so that the square of the 2-norm is at
-most ``4 (D - 1)``; if they are in two cells, it is at most ``2 D``. The numbers of complete rows have the noise of
-``rho D / max(2 D, 4 (D - 1))`` for an added row, and those of incomplete rows that of ``rho / 2``: a row that turns
-from complete to incomplete costs at most half of rho in each.
+Privacy, for one row, at ``rho`` in all. ``ADD_REMOVE``: the row changes either the numbers of one cell, whose noise is
+calibrated to the 2-norm ``sqrt(D)``, or one number of incomplete rows, whose noise is calibrated to 1. Either change is
+rho-zCDP. ``REPLACE_ONE``: if the old and the new row are complete and in the same cell, the cell's rows stay the same
+and each of its sums changes by at most 2, so that the square of the 2-norm is at most ``4 (D - 1)``; if the two rows
+are in two cells, the square is at most ``2 D``. So the numbers of complete rows get noise at which an added row costs
+``rho D / max(2 D, 4 (D - 1))``, and the numbers of incomplete rows get noise at which an added row costs ``rho / 2``. A
+row that turns from complete to incomplete costs at most half of rho in each of the two.
 
-Units. Where a unit may have its k rows anywhere, its change is that of k rows one after another: group privacy. Where a
-unit has rows in at most k groups, at most r in each, it changes each group's numbers by r such vectors, and all numbers
-by a 2-norm of at most ``sqrt(k) r sqrt(D)``; with all its k r rows in one group that could be ``k r sqrt(D)``. So one
-row may cost ``1 / (k r^2)`` of what the unit may. Complete and incomplete rows of a unit share these places: the cost
-is convex in how many of a group's r rows are complete, and so is largest where all or none are, as above. When units
-are replaced, a group in which both units have rows costs at most what r replaced rows may, and a group in which only
-one of them has rows half of that.
+Units. If a unit may have its k rows in any groups, they are counted as k changes of one row, one after another: group
+privacy. If a unit has rows in at most k groups, at most r in each, it changes each group's numbers by r vectors of one
+row, and all numbers together by a 2-norm of at most ``sqrt(k) r sqrt(D)``. (Without the bound r, all k r rows could be
+in one group, and the 2-norm could be ``k r sqrt(D)``.) So one row may cost ``1 / (k r^2)`` of the unit's rho. The r
+rows of a unit in a group may be complete or incomplete: the cost is convex in the number of complete ones, and so is
+largest if all or none are complete, which are the cases above. If one unit is replaced by another, a group in which
+both units have rows costs at most as much as r replaced rows, and a group in which only one of the two has rows costs
+at most half of that.
 
-Several tables have shares of rho, which add up: all of them together are one vector, whose noise differs by table.
+Several tables have shares of rho, and the shares add up: the numbers of all tables are one vector, in which each
+table's numbers have noise of the table's own scale.
 
-The rule. A table's Gaussian noise has standard deviation ``sqrt(D / 2 rho)`` for a row, at the table's share of rho,
-where noise drawn together has ``sqrt((D + 1) (D + 2) / 3) / epsilon``, at its share of epsilon. The smaller one is
-drawn; the choice depends on public numbers only. If all tables have equal shares, the comparison is the same for all of
-them; otherwise the geometric mean of the ratios decides for all.
+The rule. At the table's share of rho for a row, Gaussian noise has standard deviation ``sqrt(D / 2 rho)``; at the
+table's share of epsilon, noise drawn together has standard deviation ``sqrt((D + 1) (D + 2) / 3) / epsilon``. The kind
+of noise with the smaller standard deviation is drawn; the choice depends on public numbers only. If all tables have
+equal shares, the comparison has the same result for all of them; otherwise the geometric mean of the tables' ratios of
+these two standard deviations decides for all tables.
 """
 
 from __future__ import annotations
@@ -45,11 +49,11 @@ from spark_jobs.mechanisms.zcdp import rho_within
 
 
 def rho_of_row(epsilon: Decimal, delta: Cost, bound: GroupBound | None = None) -> Decimal:
-    """The rho that one row may cost so that the row, or a unit in few groups, is within epsilon and delta.
+    """The rho of one row at which the loss of a row, or of a unit in few groups, stays within epsilon and delta.
 
     Args:
-        epsilon: the epsilon of one row; for a unit in few groups, of one of its ``bound.rows_of_unit`` rows.
-        delta: the delta of one row; for a unit in few groups, of the unit.
+        epsilon: the epsilon of one row. For a unit in few groups, the unit's epsilon divided by ``bound.rows_of_unit``.
+        delta: the delta of one row. For a unit in few groups, the delta of the whole unit.
         bound: the groups of one unit; None if rows are protected one by one.
 
     Raises:

@@ -1,21 +1,22 @@
 """The distribution of the noise in a cell's numbers, in closed form: public, and the same for every cell.
 
-The formulas are for ``p z + q w``, where z is the noise in a cell's rows and w the noise in one of its sums of a
-(``cell_sums``). With s the inverse of the cost of one row:
+The formulas are for ``p z + q w``, where z is the noise in a cell's number of rows and w the noise in one of the cell's
+sums of values in [-1, 1] (``cell_sums``). Let s be the inverse of the cost of one row. The noise is one of three kinds:
 
 * Laplace noise in each, with scale ``b`` of ``p z`` and ``c`` of ``q w``: ``P(|X| > x) = (b^2 exp(-x / b) - c^2 exp(-x
-  / c)) / (b^2 - c^2)``, and ``exp(-x / b) (1 + x / 2 b)`` at ``b = c``. Halves are of this kind, with ``b = |p + q| s``
-  and ``c = |p - q| s``, as ``z + w`` and ``z - w`` are twice the independent noises of the halves.
+  / c)) / (b^2 - c^2)``, and ``exp(-x / b) (1 + x / 2 b)`` at ``b = c``. The two halves of ``cell_sums``, whose sum
+  gives the rows and whose difference gives the sum of values, are of this kind, with ``b = |p + q| s`` and ``c = |p -
+  q| s``: their noises are independent, and ``z + w`` and ``z - w`` are twice these noises.
 * Gaussian noise of each number, independent, of standard deviation s: normal, of standard deviation
   ``s sqrt(p^2 + q^2)``.
-* A point of a cube of D numbers: a radius R of the gamma law of shape D + 1 and scale s, times independent numbers that
-  are uniform in [-1, 1]. With ``h`` the larger of ``|p|`` and ``|q|``, ``m`` the smaller divided by h, and u and v two
-  of the uniform numbers, ``|p u + q v| / h`` is above y with probability ``1 - y`` for y up to ``1 - m`` and with
-  probability ``(1 + m - y)^2 / 4 m`` from there to ``1 + m``; the mean of that over R is a sum of incomplete gamma
-  functions.
+* Noise drawn together for D numbers, from a cube: a radius R of the gamma law of shape D + 1 and scale s, times
+  independent numbers that are uniform in [-1, 1]. With ``h`` the larger of ``|p|`` and ``|q|``, ``m`` the smaller
+  divided by h, and u and v two of the uniform numbers, ``|p u + q v| / h`` is above y with probability ``1 - y`` for y
+  up to ``1 - m`` and with probability ``(1 + m - y)^2 / 4 m`` from there to ``1 + m``; the mean of that over R is a sum
+  of incomplete gamma functions.
 
-The lattice of the noise is taken to be fine. With halves of few steps and a large epsilon the actual noise is narrower
-than this law, so that intervals are too wide rather than too narrow.
+The formulas hold for a fine lattice. If the lattice of the halves has few steps and epsilon is large, the actual noise
+is narrower than these laws, so that intervals are too wide rather than too narrow.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ A row lies in one cell of the table, and its value in one of the ``size`` cells 
 cells of the table.
 
 Privacy. ``ADD_REMOVE``: a row is in one cell of the table, and no other cell's choice or counts depend on it. In this
-cell the choice is ``epsilon``-DP (``quantiles.private_quantile``). Given the chosen cells, the rings around each are a
-fixed partition of the line, so that one count changes by 1: geometric noise of scale ``1 / epsilon`` is ``epsilon``-DP.
-The two compose, adaptively. ``REPLACE_ONE`` runs at half of either cost: one row less and one more, in whichever cells.
+cell the choice is ``epsilon``-DP (``quantiles.private_quantile``). Given the chosen cells, the rings (the parts of the
+line whose rows are counted, at growing distances from the chosen cell) are a fixed partition of the line, so that one
+count changes by 1: geometric noise of scale ``1 / epsilon`` is ``epsilon``-DP. The two compose, adaptively.
+``REPLACE_ONE`` runs at half of both costs: a replaced row is one row removed and one row added, in any two cells.
 
 The number of random words depends on the public sizes alone, except where the first 64 bits of a coin do not decide,
 and where drawing one of the accepted candidates takes several attempts.
@@ -53,8 +54,9 @@ class NoisyQuantiles:
 
     Attributes:
         selected: the chosen cell of the line, for each cell of the table; shape (cells,).
-        around: the counts of all rings (``rings``) of the first cell, left to right, then of the next; shape (r,).
-        epsilon: the cost of the counts for an added or removed row: half of that for a replaced one.
+        around: the counts of all rings (``rings``) of the table's first cell, left to right, then those of the next
+            cell, and so on; shape (r,).
+        epsilon: the cost of the counts for one added or removed row. A replaced row costs twice as much.
     """
 
     selected: Int64Array

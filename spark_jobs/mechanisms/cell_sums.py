@@ -1,39 +1,40 @@
 """Noisy rows and sums of the cells of a table; the noise of all numbers of a cell is drawn together.
 
-A row lies in one cell. It is complete, and then has a place ``j`` from 0 to ``m`` on the lattice of each term, which is
-a value, its square or its size; or it is incomplete, and then counts in a number of its own and adds to nothing else.
-Let ``a = 2 j / m - 1``, in [-1, 1]. How a cell's numbers get noise depends on how many terms there are:
+A row lies in one cell. A complete row has a place ``j`` from 0 to ``m`` on the lattice of each term; a term is a value,
+its square or its size. An incomplete row is counted separately, and adds to no other number. Let ``a = 2 j / m - 1``,
+in [-1, 1]. How a cell's numbers get noise depends on how many terms there are:
 
-* none: its rows, with two-sided geometric noise of scale ``1 / epsilon``.
-* one, *halves*: ``T+``, the sum of j, and ``T-``, the sum of m - j, each with noise of scale ``m / epsilon``. The rows
-  are ``(T+ + T-) / m`` and the sum of a is ``(T+ - T-) / m``. A row changes both halves by numbers of at least 0 that
-  add up to m: the 1-norm sensitivity is m, and the noise in rows and in sums has standard deviation ``2 / epsilon``,
-  where counting and summing at half of epsilon each would have ``2.83 / epsilon``. This is the K-norm mechanism of the
-  two numbers with a square for its body, as the ball of the 1-norm is a square turned by 45 degrees.
-* several: ``U`` times the rows, and for each term ``U`` times its sum of a, rounded, with the noise of ``k_norm`` whose
-  body is the cube of half width U. One row changes each number by at most U. Rounding does not add to that: two numbers
-  that differ by at most a whole number still do after rounding.
-* several of one value: the cube is cut by ``cell_forms``. There rounding does add: to each sum by less than 1, and that
-  of a square to its lattice by at most 1/16 of a step of U. So a form's value exceeds U times its bound by at most the
-  sum of its weights for sums plus 1/16 of its weight for the square, which is less than ``PAD`` times its bound: the
-  body's unit is ``U + PAD``.
+* no term: the number of rows, with two-sided geometric noise of scale ``1 / epsilon``.
+* one term: two *halves*, ``T+``, the sum of j, and ``T-``, the sum of m - j, each with noise of scale ``m / epsilon``.
+  The rows are ``(T+ + T-) / m`` and the sum of a is ``(T+ - T-) / m``. A row changes both halves by numbers of at least
+  0 that add up to m: the 1-norm sensitivity is m, and the noise in rows and in sums has standard deviation ``2 /
+  epsilon``, where counting and summing at half of epsilon each would have ``2.83 / epsilon``. For rows and sum of a,
+  this is the K-norm mechanism whose body is a square, as the ball of the 1-norm is a square turned by 45 degrees.
+* several terms: ``U`` times the rows, and for each term ``U`` times its sum of a, rounded, with the noise of ``k_norm``
+  whose body is the cube of half width U. One row changes each number by at most U, also after rounding: two numbers
+  that differ by at most a whole number d still differ by at most d when both are rounded.
+* several terms of one value: the cube is cut by the inequalities of ``cell_forms``. In these, rounding does enlarge the
+  change by one row: rounding a sum by less than 1, and rounding a square to its lattice by at most 1/16 of a step of U.
+  So a form's value exceeds U times its bound by at most the sum of its weights for sums plus 1/16 of its weight for the
+  square, which is less than ``PAD`` times its bound: the body's unit is ``U + PAD``.
 
 Incomplete rows have geometric noise of scale ``1 / epsilon``. Where there is a delta, noise may be Gaussian:
 ``cell_gaussian``.
 
 Privacy. ``ADD_REMOVE``: a row is in one cell and is complete or not, so that it changes either the numbers of one body
 or one number of incomplete rows. ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half of epsilon: one
-row less and one more, each at that cost, wherever they are. The numbers of incomplete rows therefore cost nothing in
-addition.
+row is removed and one is added, each at that cost, whichever cells they are in. Under either relation, the numbers of
+incomplete rows therefore cost nothing in addition.
 
 Units. A measure may count distinct units: its value is 1 for one row of each unit in a cell, and 0 for the unit's other
 rows. Which row has the 1 depends on rows of the same unit alone, so that a unit of k rows changes the table by k
 vectors, each of which one row could cause: ``k epsilon`` for the unit. This is not a chain of k changes of one row, as
-the 1 may pass from one row to another; but the loss of a body, and of halves, is a norm of the whole change, and so at
-most the sum of the k norms. If units are the only term, the halves are the units and the rows that do not count for a
-unit, and the noise in units is that of one number.
+the 1 may pass from one row to another. But the loss of the noise above, drawn from a body or for halves, is a norm of
+the whole change, and so is at most the sum of the k norms. If the number of units is the only term, one half counts the
+units, the other the rows that do not count for a unit, and the noise in the number of units is that of a single half.
 
-Where noise cannot be drawn together (``Noise.joint``), several terms have Laplace noise of the cube's 1-norm.
+If the sampler cannot draw noise together (``Noise.joint`` is false), the numbers of several terms get independent
+Laplace noise, calibrated to the largest 1-norm in the cube.
 """
 
 from __future__ import annotations
@@ -67,14 +68,15 @@ class NoisyCellSums:
 
     Attributes:
         steps: the last place of each term's lattice, whose places are 0 to ``steps``; shape (p,).
-        numbers: the noisy numbers of each cell: without terms its rows, shape (k, 1); with one term its two halves,
-            shape (k, 2); with several its rows and sums in units of ``1 / UNIT``, shape (k, 1 + p). With Gaussian noise
-            always the latter.
-        incomplete: incomplete rows of each cell; shape (k,), or (0,) where no row can be incomplete.
-        epsilon: the cost for an added or removed row: half of that for a replaced one. With Gaussian noise, the table's
-            share of epsilon.
+        numbers: the noisy numbers of each cell, in one of three layouts. Without terms: the number of rows; shape
+            (k, 1). With one term: the sum of the rows' places j, and the sum of ``steps - j``; shape (k, 2). With
+            several terms, and always with Gaussian noise: the number of rows and the centred sums, in units of
+            ``1 / UNIT``; shape (k, 1 + p).
+        incomplete: noisy numbers of incomplete rows of each cell; shape (k,), or (0,) if no row can be incomplete.
+        epsilon: the cost for one added or removed row; a replaced row costs twice as much. With Gaussian noise, the
+            part of epsilon that was assigned to this table, which does not determine the noise.
         joint: whether the noise of several terms was drawn together.
-        rho: of Gaussian noise, the cost for an added or removed row; None of other noise.
+        rho: the cost of Gaussian noise for an added or removed row; None for other noise.
     """
 
     steps: tuple[int, ...]
@@ -182,14 +184,14 @@ def l2_of_row(terms: int) -> float:
 
 
 def noise_of_cells(cells: NoisyCellSums, forms: Sequence[CellForm], count: int, noise: Noise) -> FloatArray:
-    """Independent copies of the noise of one cell's rows and sums, in rows; shape (count, 1 + p).
+    """Independent draws of the noise in one cell's rows and sums, one draw in each row; shape (count, 1 + p).
 
-    They are drawn by the mechanism's own sampler, so that their law is that of a cell's noise.
+    The mechanism's own sampler draws them, so that their law is that of a cell's noise.
 
     Args:
         cells: a measurement of several terms.
         forms: the inequalities with which the measurement was drawn.
-        count: the number of copies.
+        count: the number of draws.
         noise: a seeded sampler, for simulations.
     """
     none = np.zeros((count, 1 + len(cells.steps)), dtype=np.int64)

@@ -50,8 +50,8 @@ class NoisyCells:
         """The weights of the cells for ``equal_depth``: the counts in excess of the noise, balanced between classes.
 
         Each count is reduced by one standard deviation, so that most empty cells have weight 0. The counts of a class
-        are divided by its size plus the noise that it may contain, so that a small class weighs as much as a large one,
-        but a class that is no larger than the noise weighs little.
+        are divided by the class's size plus the noise that this size may contain, so that a small class weighs as much
+        as a large one, but a class that is no larger than the noise weighs little.
         """
         above: FloatArray = np.maximum(self.counts - self.stddev, 0.0)
         if above.ndim == 1:
@@ -99,9 +99,9 @@ def equal_width(grid: int, cells: int) -> Int64Array:
 def equal_log_odds(grid: int, cells: int) -> Int64Array:
     """Cuts of ``cells`` cells of (almost) equal width in log-odds, at least one fine cell wide.
 
-    On the refined grid, which is much finer towards 0 and 1, the cuts are those of the linear grid: each cell at an end
-    holds all scores within 2^-17 of 0 or 1, and more, which leaves enough cells for the scores of most models, which
-    lie elsewhere. ``even_log_odds`` cuts the refined grid up to its ends.
+    The refined grid is much finer towards 0 and 1, but its cuts are those of the linear grid: the first and the last
+    cell hold all scores within 2^-17 of 0 or 1, and some more. This leaves enough cells for the scores of most models,
+    which lie elsewhere. ``even_log_odds`` cuts the refined grid up to its ends.
     """
     if grid != SCORE_CELLS:
         return even_log_odds(grid, cells)

@@ -40,7 +40,7 @@ def encode(value: Any, as_type: Any = None) -> Any:
             fields are omitted.
 
     Raises:
-        TypeError: the type is not one of these.
+        TypeError: the value is of no such type.
     """
     as_type = type(value) if as_type is None else as_type
     if value is None or as_type in _PLAIN:

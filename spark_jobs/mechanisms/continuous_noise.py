@@ -10,8 +10,8 @@ in addition. Proof: an error of a factor ``1 +- 1e-54`` in X moves an output ove
 with probability at most ``1e-54 sup |x| h(x)`` each, below 1e-40 in all; 256 bits add 2^-215; ``(1 + e^epsilon)`` times
 their sum is below 1e-30 for epsilon at most 10, which is required.
 
-Where doubles already determine, with a margin of a hundred times their error, which value of the grid the 60 digits
-round to, the digits are not computed. The result is the same, bit for bit.
+If doubles already determine, with a margin of a hundred times their error, to which value of the grid the 60 digits
+would round, the digits are not computed. The result is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class SmoothNoise:
 
 
 def polynomial_noise(epsilon: Cost, *, rate_share: float = 0.2) -> SmoothNoise:
-    """The default: a density with polynomial tails whose loss is exactly epsilon.
+    """The default noise: a density with polynomial tails whose privacy loss is exactly epsilon.
 
     With ``g = rate_share * epsilon``, ``alpha = 1 / rate_share``, ``s = S / g``: ``h(x)`` is proportional to
     ``(1 - |x|/s)^(alpha - 1)`` for ``|x| <= s / alpha`` and, continuously, to ``(1 + |x|/s)^-(alpha + 1)`` beyond.
@@ -236,11 +236,11 @@ def polynomial_noise(epsilon: Cost, *, rate_share: float = 0.2) -> SmoothNoise:
     Formal guarantee: ``epsilon``-DP (plus ``RESIDUAL_DELTA``) for bounds that are smooth with rate g.
     Proof. Join the two parameters by a path with ``|d mu| <= S dt`` and ``|d log S| <= g dt``, and let
     ``y = |x - mu| / s``. At a centre point the loss rate is at most
-    ``g ((alpha - 1) / (1 - y) + |(alpha - 1) y / (1 - y) - 1|)``: with one sign that is ``g alpha``, with the other it
-    rises to ``g alpha`` at ``y = 1 / alpha``. At a tail point it is at most
-    ``g ((alpha + 1) / (1 + y) + |(alpha + 1) y / (1 + y) - 1|)``: with one sign ``g alpha``, with the other it falls
-    from ``g alpha``. And ``g alpha = epsilon``. The shape follows Hladik and Tetek (2025); the mean of ``|X|`` is 1.27
-    S / epsilon at the default share, and the variance is finite below a share of one half.
+    ``g ((alpha - 1) / (1 - y) + |(alpha - 1) y / (1 - y) - 1|)``: for one sign in the absolute value this bound is
+    ``g alpha``, for the other it rises to ``g alpha`` at ``y = 1 / alpha``. At a tail point it is at most
+    ``g ((alpha + 1) / (1 + y) + |(alpha + 1) y / (1 + y) - 1|)``: for one sign this bound is ``g alpha``, for the other
+    it falls from ``g alpha``. And ``g alpha = epsilon``. The shape follows Hladik and Tetek (2025); the mean of ``|X|``
+    is 1.27 S / epsilon at the default share, and the variance is finite below a share of one half.
 
     Raises:
         InvalidRequest: epsilon is not above 0 and at most 10.

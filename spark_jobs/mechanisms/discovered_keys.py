@@ -1,23 +1,24 @@
-"""Keys that are not public, with noisy rows and sums: the same noise decides whether a key is released.
+"""Keys that are not public, with noisy rows and sums: a key is released only if its noisy rows exceed a threshold.
 
 A key that no row has is never released, so no key is invented. Let each privacy unit have at most one row in each key.
 The numbers of every key with at least ``min_units`` rows get the noise of ``cell_sums``; the key and its noisy numbers
-are released if its noisy rows exceed a public threshold; otherwise nothing about the key is. The threshold is the least
-number that a key with exactly ``min_units`` rows exceeds with a probability q of at most delta.
+are released if its noisy rows exceed a public threshold; otherwise nothing about the key is released. Let q be the
+probability that the noisy rows of a key with exactly ``min_units`` rows exceed the threshold: the threshold is the
+smallest number for which q is at most delta.
 
-Privacy, for one row. ``ADD_REMOVE``: D' has one row more than D, in key g. All other keys have the same law. Where g
-has at least ``min_units`` rows in both tables, its noisy numbers are epsilon-DP, and whether they are released is a
-function of them. Where g has ``min_units`` rows in D' only, D never releases it, and D' does with probability q:
-outputs without g have 1 - q times the probability under D' that they have under D. So the probabilities P and P' of a
-set of outputs under D and D' satisfy ``P' <= e^epsilon P + delta``, and also ``P <= e^epsilon P'`` as ``1 / (1 - q) <=
-e^epsilon``. Where g has fewer rows in both, nothing changes. ``REPLACE_ONE``: noise is drawn at half of epsilon, and a
-row leaves one key and enters another. Let r, at most epsilon, be the loss of the keys that either table can release. A
-key that reaches ``min_units`` in D' only, together with one that reaches it in D only, costs ``delta`` and no more, as
-``max(q, 1 - e^(epsilon - r) (1 - q)) <= delta``; and the absence of the latter key costs ``ln(1 / (1 - q)) <= epsilon /
-2``, which is the cost of one removed row. Incomplete rows do not decide about a key; their number is one more noisy
-number.
+Privacy, for one row. ``ADD_REMOVE``: D' has one row more than D, in key g. All other keys have the same law. If g has
+at least ``min_units`` rows in both tables, its noisy numbers are epsilon-DP, and they alone decide whether g is
+released. If g has ``min_units`` rows in D' and one row less in D, it is never released from D, and is released from D'
+with probability q: outputs without g have 1 - q times the probability under D' that they have under D. So the
+probabilities P and P' of a set of outputs under D and D' satisfy ``P' <= e^epsilon P + delta``, and also
+``P <= e^epsilon P'`` as ``1 / (1 - q) <= e^epsilon``. If g has fewer rows in both tables, nothing changes.
+``REPLACE_ONE``: noise is drawn at half of epsilon, and a row leaves one key and enters another. Let r, at most epsilon,
+be the loss of the keys that can be released from both tables. A key that reaches ``min_units`` in D' only, together
+with one that reaches it in D only, costs ``delta`` and no more, as ``max(q, 1 - e^(epsilon - r) (1 - q)) <= delta``;
+and the absence of the latter key costs ``ln(1 / (1 - q)) <= epsilon / 2``, which is the cost of one removed row.
+Incomplete rows do not affect whether a key is released; their number is one more noisy number.
 
-A unit with rows in several keys counts as that many rows: group privacy (``contract.privacy.delta_of_rows``).
+A unit with rows in k keys counts as k rows: group privacy (``contract.privacy.delta_of_rows``).
 
 The tails are exact sums over the lattice on which the noise is drawn, rounded up, so that q is never above delta:
 
@@ -115,11 +116,11 @@ def noisy_keys(
     Batches are read one at a time, and only keys that are released are kept.
 
     Args:
-        batches: exact numbers by key, each key in one batch.
+        batches: exact numbers by key; each key is in one batch only.
         steps: the last place of each measure's lattice.
         min_units: the fewest rows with which a key can be released; at least 2.
-        max_keys: the largest number of released keys: if more pass the threshold, those with the most noisy rows, ties
-            by key.
+        max_keys: the largest number of released keys. If more keys pass the threshold, those with the largest noisy
+            numbers of rows are released; ties are broken by key.
         epsilon: the cost of all keys together.
         delta: the delta of all keys together.
         neighbours: the neighbouring relation.
@@ -166,12 +167,16 @@ def counted(cells: NoisyCellSums) -> NDArray[np.object_]:
 
 
 def key_threshold(cells: NoisyCellSums, *, min_units: int, delta: Decimal) -> int:
-    """The smallest value of ``counted`` that a key with ``min_units`` rows exceeds with a probability of at most delta.
+    """The public threshold of noisy rows that a key must exceed to be released, in lattice steps of ``counted``.
+
+    Keys with fewer than ``min_units`` rows get no noise and are never released. The threshold is the smallest whole
+    number that the noisy rows of a key with exactly ``min_units`` rows exceed with a probability of at most delta.
 
     Args:
-        cells: a draw of the noise: its steps and its cost for an added or removed row.
+        cells: any noisy cells with the noise that the keys get. Only their lattices (``steps``), their cost
+            (``epsilon``) and ``joint`` are read.
         min_units: the fewest rows with which a key can be released.
-        delta: of one row; above 0.
+        delta: the delta of one row; above 0.
 
     Raises:
         InvalidRequest: delta is 0, or so large that the absence of a key would cost more than epsilon.

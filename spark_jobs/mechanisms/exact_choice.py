@@ -144,11 +144,11 @@ def choose(levels: NDArray[np.intp], weights: list[int], lengths: Int64Array, no
 def choose_point(scores: Int64Array, lengths: Int64Array, rate: Decimal, noise: Noise) -> tuple[int, int]:
     """``choose`` on ``integer_weights(scores, rate)`` for very many candidates, without computing all the weights.
 
-    A candidate is proposed in proportion to ``length * rough``, where ``rough`` is a whole number above its weight in
-    units of ``2^-36``, computed in doubles. The proposal is accepted with probability ``(weight + FLOOR) / rough``,
-    which is computed exactly, for this candidate only. So the accepted candidate has a probability proportional to
-    ``length * (weight + FLOOR)``, whatever the doubles were; they decide only how often a proposal is rejected, which
-    happens less than once in a thousand times.
+    A candidate is proposed in proportion to ``length * rough``, where ``rough`` is a whole number above the candidate's
+    weight in units of ``2^-36``, computed in doubles. The proposal is accepted with probability ``(weight + FLOOR) /
+    rough``, which is computed exactly, for this candidate only. So the accepted candidate has a probability
+    proportional to ``length * (weight + FLOOR)``, whatever the doubles were; they decide only how often a proposal is
+    rejected, which happens less than once in a thousand times.
 
     Args:
         scores: shape (k,).
@@ -160,7 +160,7 @@ def choose_point(scores: Int64Array, lengths: Int64Array, rate: Decimal, noise: 
         Index and offset, as in ``choose``.
 
     Raises:
-        ValueError: the lengths do not sum to 1 to 2^24.
+        ValueError: the sum of the lengths is below 1 or above 2^24.
     """
     if lengths.min(initial=0) < 0 or not 1 <= int(lengths.sum()) <= MAX_POINTS:
         raise ValueError(f"lengths: must be whole numbers of at least 0 that sum to 1 to {MAX_POINTS}")

@@ -6,9 +6,9 @@ relative to the group's own middle, in whole *units*. On a grid of equal cells a
 counts ``2 j + 1 - l - r``. On the refined grid (``score_grid``) it is a fixed part of the group's width, from 2^-17 to
 2^-18 of it, to which middles of cells are rounded.
 
-Privacy. The counts are of disjoint sets, and a centred score is at most the group's ``w`` in absolute value: the larger
-of those of its first and its last cell, ``r - l - 1`` on a grid of equal cells. The group's epsilon is split into ``a``
-for its counts and ``b`` for its sum, with noise of scale ``1 / a`` and ``w / b``:
+Privacy. The counts are of disjoint sets. The absolute value of a centred score is at most the group's ``w``, which is
+reached in the group's first or last cell and is ``r - l - 1`` on a grid of equal cells. The group's epsilon is split
+into ``a`` for its counts and ``b`` for its sum, with noise of scale ``1 / a`` and ``w / b``:
 
 * ``ADD_REMOVE``: the row lies in one group. It changes one count by 1, at cost ``a``, and the sum by at most ``w``, at
   cost ``b``: epsilon-DP, whatever the split of each group.
@@ -49,11 +49,11 @@ class NoisyGroups:
         grid: the number of fine cells of [0, 1].
         cuts: the groups, as cuts of the grid; shape (k + 1,).
         positives, negatives, centred: the three noisy numbers of each group; shape (k,).
-        epsilons: the cost of the counts and of the sum of each group, for an added or removed row; shape (2, k). The
-            sum of a group of one cell costs nothing.
+        epsilons: for an added or removed row, the cost of each group's counts (first row) and of its sum (second row);
+            shape (2, k). The sum of a group of one cell costs nothing.
         neighbours: the neighbouring relation of the noise.
-        summed: the number of measurements that were added, of tables that share no row, each with such noise; None for
-            one.
+        summed: the number of measurements that were added up; they are of tables without common rows, and each has
+            noise of these costs. None for a single measurement.
     """
 
     grid: int
@@ -201,10 +201,10 @@ def _units(cuts: Int64Array, grid: int) -> FloatArray:
 def split_epsilon(epsilon: Decimal, cuts: Int64Array, grid: int) -> tuple[tuple[Decimal, ...], tuple[Decimal, ...]]:
     """The split of each group's epsilon between counts and sum that minimises the noise of its sum of residuals.
 
-    With ``c`` the group's middle, ``sum (y - p) = (1 - c) positives - c negatives - u centred`` has noise of variance
-    proportional to ``((1 - c)^2 + c^2) / a^2 + (w u)^2 / b^2`` with the unit u, which is smallest if ``a : b`` is the
-    ratio of the cube roots of the two numerators. The parts add up to ``epsilon`` exactly; ``b`` is 0 in a group of one
-    cell.
+    Let ``c`` be the group's middle and ``u`` the unit of the centred sums. Then the noise of ``sum (y - p) = (1 - c)
+    positives - c negatives - u centred`` has a variance proportional to ``((1 - c)^2 + c^2) / a^2 + (w u)^2 / b^2``.
+    This variance is smallest if ``a : b`` is the ratio of the cube roots of the two numerators. The parts add up to
+    ``epsilon`` exactly; ``b`` is 0 in a group of one cell.
     """
     middle, half_width = _middles(cuts, grid), largest_centred(cuts, grid) * _units(cuts, grid)
     of_counts, of_sum = np.cbrt((1 - middle) ** 2 + middle**2), np.cbrt(half_width**2)

@@ -6,8 +6,9 @@ that a row can reach. Let K be a symmetric convex body that holds every change t
 mechanism of Hardt and Talwar (STOC 2010, section 4) adds noise with a density proportional to ``exp(-epsilon ||z||)``,
 where ``||z||`` is the smallest r with z in ``r K``. Awan and Slavkovic (JASA 2021) compare bodies for regression.
 
-Here ``K = {z: |w . z| <= s_w unit for every form w}``, with whole numbers w and s_w: coordinates, and sums of them. Let
-N(z) be the smallest whole R with ``|w . z| <= s_w R`` for every form. Noise on the integers has the law
+Here ``K = {z: |w . z| <= s_w unit for every form w}``, with whole numbers w and s_w; a form ``w . z`` is a coordinate
+or a weighted sum of coordinates. Let N(z) be the smallest whole R with ``|w . z| <= s_w R`` for every form. Noise on
+the integers has the law
 
     P(z) = exp(-N(z) / scale) / C,   scale >= unit / epsilon.
 
@@ -25,8 +26,9 @@ k)``, is accepted with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, a f
 are exact; doubles decide only where they are far from a tie. A geometric variable is made from a two-sided one, z, of
 OpenDP's sampler: z itself if z >= 0, otherwise ``-z - 1``.
 
-*Small epsilons.* Radii must fit int64. If they would not, K is given by fewer and longer steps, rounded up, so that it
-still holds every change (``Body.within``). A radius beyond twice the reserved range has a probability below exp(-1000).
+*Small epsilons.* Radii must fit int64. If they would not, K is described in fewer and longer steps, rounded up, so that
+K still holds every change (``Body.within``). A radius beyond twice the reserved range has a probability below
+exp(-1000).
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Body:
     """All vectors with ``|z_i| <= widths[i] * unit`` and ``|forms[j] . z| <= bounds[j] * unit``.
 
     Attributes:
-        unit: lattice steps; the more, the finer is the noise.
+        unit: the number of lattice steps in a width or bound of 1; the larger, the finer is the noise.
         widths: one whole number of at least 1 for each coordinate.
         forms: whole coefficients, one for each coordinate.
         bounds: one whole number of at least 1 for each form.

@@ -10,16 +10,17 @@ these changes costs ``e``, as it affects either the statistics or one count: the
 statistics cost on their own. Where they are ``(e, d)``-DP for one row, so is each step, and ``delta_of_rows`` bounds
 the sum as before.
 
-This holds for statistics that are noised per row. A measurement whose cost to a unit does not depend on the unit's
-number of rows (``mechanisms.unit_squares``) is not part of them: e is then what is left of the budget for rows, and the
-two costs add up. At the whole budget, a unit with one row that counts and M - 1 that do not would lose more than that.
+This holds for statistics whose noise is calibrated to one row. A measurement whose cost to a unit does not depend on
+the unit's number of rows (``mechanisms.unit_squares``) is paid for first; e is then computed from the rest of the
+budget, and the two costs add up. If e were computed from the whole budget, a unit with one row that counts and M - 1
+rows that do not would lose more than the budget.
 
 **Rows replaced: at a share of their own.** A row may leave the statistics for a cause, and statistics that are
-calibrated for replacement may lose all of their epsilon then. They run at ``(1 - s) e`` and the counts at ``s e`` for a
-change of two of them by one: a replaced row costs ``(1 - s) e`` within the statistics, ``s e`` within the causes, and
-at most ``(1 - s) e + s e / 2`` from one to the other. The counts also have a share of their own where Gaussian noise is
-calibrated to a whole unit in few groups (``cell_gaussian``), because half of the unit's rows may then cost more than
-half of what the unit may lose.
+calibrated for replacement may lose all of their epsilon then. So the statistics run at ``(1 - s) e``, and the counts at
+``s e`` for a row that moves from one cause to another. A replaced row then costs ``(1 - s) e`` within the statistics,
+``s e`` within the causes, and at most ``(1 - s) e + s e / 2`` from one to the other. The counts also have a share of
+their own where Gaussian noise is calibrated to a whole unit in few groups (``cell_gaussian``), because half of the
+unit's rows may then cost more than half of what the unit may lose.
 """
 
 from __future__ import annotations

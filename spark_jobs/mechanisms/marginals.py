@@ -1,13 +1,13 @@
 """Least squares over noisy tables that count the same rows by different sets of dimensions.
 
-Each table, by the dimensions in S, is measured on its own, with independent noise of one scale in all entries. It is a
-sum of components, one for each subset T of S: what the groups of T together have beyond what fewer of these dimensions
-explain. Components of different subsets are orthogonal, so that least squares over all tables estimates each component
-by itself: in every table that contains T, the other dimensions are summed out and lower components are removed by
-subtracting means along each dimension of T; the results are averaged with weights inverse to their variances. With
-``e`` the cost of a table and ``k_i`` the sizes of its dimensions, that variance is proportional to ``prod k_i / e^2``,
-over the dimensions not in T. The estimate of a table is the sum of its components, each spread evenly over the cells
-that it is a sum of.
+Each table, by the dimensions in S, is measured on its own, with independent noise of one scale in all entries. The
+table is a sum of components, one for each subset T of S: the part that depends on all dimensions of T together, beyond
+what fewer of these dimensions explain. Components of different subsets are orthogonal, so that least squares over all
+tables estimates each component by itself: in every table that contains T, the other dimensions are summed out and lower
+components are removed by subtracting means along each dimension of T; the results are averaged with weights inverse to
+their variances. With ``e`` the cost of a table and ``k_i`` the sizes of its dimensions, that variance is proportional
+to ``prod k_i / e^2``, over the dimensions not in T. The estimate of a table is the sum of its components; an entry of a
+component is spread evenly over the cells of the table that were summed in it.
 
 Estimates are unbiased, and an estimated table summed over a dimension equals the estimate of the smaller table. All of
 this is post-processing of measurements that are already paid for.

@@ -1,11 +1,11 @@
 """Medians of many parts of a line, with smooth bounds of their sensitivity, computed at once for ``recursive_medians``.
 
 The bound is ``smooth_sensitivity.median_bound`` of every part with one empty cell added at its end, so that its last
-boundary is a possible median. Its windows end at occupied cells u, of last rank a <= m, and v, of first rank b >= m, or
-at the ends of the part, of ranks 0 and n + 1. The value of a window of u and v is ``(v - u) e^(-g (b - a - 1))``, the
-product of the distance, a factor that depends on u, and a factor that depends on v. If some window has value S, every
-window whose u lies more than ``log(w / S) / g`` ranks from the median, w being the width, has a smaller value, which
-leaves few candidates.
+boundary is a possible median. With m the rank of the median, a window runs from an occupied cell u, of last rank a <=
+m, to an occupied cell v, of first rank b >= m; the ends of the part, of ranks 0 and n + 1, may take the place of u and
+v. The value of a window of u and v is ``(v - u) e^(-g (b - a - 1))``, the product of the distance, a factor that
+depends on u, and a factor that depends on v. Let w be the width of the part. If some window has value S, every window
+whose u lies more than ``log(w / S) / g`` ranks from the median has a smaller value. This leaves few candidates.
 """
 
 from __future__ import annotations

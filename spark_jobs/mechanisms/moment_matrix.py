@@ -23,8 +23,8 @@ both attained at the corners of the box.
 ``|s|_1 |d|_1``. As ``|s_i| + |d_i| = 2 max(|z_i|, |z'_i|) <= 2``, the two norms add up to at most 2 m and their product
 is at most ``m^2``; an entry of the diagonal is ``|s_i d_i| <= 1``, and 0 for the intercept and for a sign if both rows
 are counted. The measured part is half of the whole and half of the diagonal, at most ``(m^2 + m - 1 - t) / 2``; if one
-of the rows is not counted, it is that of a row added. A product with a level changes by at most 2, if one is lost and
-another is gained. Hence
+of the rows is not counted, the change is that of an added row. A product with a level changes by at most 2, if one is
+lost and another is gained. Hence
 
     L1 = max(m (m + 1) / 2 - t, (m^2 + m - 1 - t) / 2) + 2 c m + c (c - 1);   L2 = q:
 
@@ -34,7 +34,7 @@ Each measured entry by itself changes by at most 1 if a row is added or removed,
 a box, for which noise can be drawn together (``k_norm``). With D entries it has a standard deviation of
 ``sqrt((D + 1)(D + 2) / 3)`` times 1 or 2 over epsilon, where Laplace noise has ``sqrt(2) L1`` over epsilon.
 
-For the 2-norm, let first no column change its level. A column then behaves like a number, so that there are q of them.
+For the 2-norm, let first no column change its level. A column then behaves like a number, so that there are q numbers.
 Entries off the diagonal are at most 2, those on it at most 1, so their squares add up to at most the 1-norm of the
 whole matrix, ``q^2``. Where ``k`` columns change from one level to another, each pair with such a column loses one
 product and gains another, which adds 2 to the squares: ``(q - k)^2 + 2 k (q - k) + k (k - 1) <= q^2``.
@@ -215,9 +215,9 @@ def noisy_products(
 ) -> NoisyProducts:
     """The matrix with noise, for the meter's whole remaining budget.
 
-    Formal guarantee: ``epsilon``-DP by noise drawn together or by two-sided geometric noise, or ``(epsilon, delta)``-DP
-    by discrete Gaussian noise for the rho of ``zcdp.rho_within``, for one row added or removed, or replaced, by the
-    sensitivities of the layout.
+    Formal guarantee, for one row added or removed, or replaced (``neighbours``), by the sensitivities of the layout:
+    ``epsilon``-DP if the noise is drawn together or is two-sided geometric noise; ``(epsilon, delta)``-DP if it is
+    discrete Gaussian noise, which is drawn for the rho of ``zcdp.rho_within``.
 
     Args:
         products: exact sums; private. Symmetric, shape (size, size).

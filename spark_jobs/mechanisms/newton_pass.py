@@ -1,8 +1,9 @@
 """One private Newton pass of a logistic fit: the gradient and the Hessian of the log likelihood at public coefficients.
 
-A row is a vector z of lattice steps (``moment_matrix``, without outcome) with a label y. At coefficients b it has the
-probability p of label 1, and adds ``(y - p) z`` to the gradient and ``p (1 - p) z z^T`` to the Hessian, of which the
-entries of ``Layout.measured`` are released. Each row's share is rounded to whole numbers (``LabelledRows``).
+A row is a vector z of lattice steps (``moment_matrix``, without outcome) with a label y. At coefficients b the row has
+the probability p of label 1, and adds ``(y - p) z`` to the gradient and ``p (1 - p) z z^T`` to the Hessian. Of the
+Hessian, the entries of ``Layout.measured`` are released. What each row adds is rounded to whole numbers
+(``LabelledRows``).
 
 Neighbours and sensitivity. Let ``t = min(p, 1 - p)``, so that ``|y - p| <= 1 - t`` and ``p (1 - p) <= t (1 - t)``, and
 let z have q entries that can differ from 0 at once, whose products are Q measured entries (``Layout.l1_sensitivity`` of
@@ -18,10 +19,10 @@ and ``b_h`` of a fixed ratio, for the largest *joint* loss of one row,
     max over t of  A(t) / b_g + B(t) / b_h  =  epsilon           (two-sided geometric noise, epsilon-DP),
     max over t of  A2(t)^2 / 2 s_g^2 + B2(t)^2 / 2 s_h^2  =  rho  (discrete Gaussian noise, rho-zCDP),
 
-under which a Hessian at a quarter of the gradient's epsilon costs nothing more than the gradient alone. The bounds of t
-are those that public coefficients and the box of z leave; they make the pass at 0 cheaper, where every t is 1/2. A row
-replaced is one removed and one added: everything doubles. The coefficients are functions of earlier passes' noisy
-values, so passes compose adaptively: epsilons and rhos add up.
+so that a Hessian at a quarter of the gradient's epsilon costs nothing more than the gradient alone. The maximum is over
+the values of t that are possible for the public coefficients and the box of z. This makes the pass at coefficients 0,
+where every t is 1/2, cheaper than the others. A row replaced is one removed and one added: everything doubles. The
+coefficients are functions of earlier passes' noisy values, so passes compose adaptively: epsilons and rhos add up.
 
 With noise that is drawn together within the gradient and within the Hessian (``k_norm``), the first equation holds for
 the largest change of a single entry: A and B with 1 in place of q and Q, where ``b_g`` and ``b_h`` are the scales of
@@ -124,7 +125,7 @@ class NewtonPass:
 def rounding_stddev(rows: float, layout: Layout) -> float:
     """A cautious standard deviation of the rounding error in an entry of ``NewtonPass.slope``.
 
-    Each row's share is rounded by up to half a step; a uniform error of this size has a variance of 1/12. Equal rows
+    What each row adds is rounded by up to half a step; a uniform error of this size has a variance of 1/12. Equal rows
     have equal errors, and how many rows are equal is private, so the errors are added up as if all rows were equal. The
     result depends only on ``rows``, a number of rows that is public or released.
     """
@@ -156,7 +157,8 @@ def noisy_pass(
         layout: the meaning of a row's entries, without outcome.
         cost: rho for ``gaussian``, otherwise epsilon; the caller has spent it.
         method: the kind of noise that is asked for; the result states the kind that was drawn.
-        hessian_ratio: the Hessian's epsilon or rho over the gradient's, for a row that changes both the most.
+        hessian_ratio: the epsilon or rho of the Hessian divided by that of the gradient, each for the row that changes
+            it most.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise.
     """

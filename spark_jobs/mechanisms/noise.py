@@ -88,8 +88,8 @@ class SecureNoise:
         """``values`` plus two-sided geometric noise.
 
         Args:
-            values: integers of any shape; taken as one vector, those of neighbours differ by at most ``l1_sensitivity``
-                in 1-norm.
+            values: integers of any shape. As one vector, the values of neighbouring tables differ by at most
+                ``l1_sensitivity`` in 1-norm.
             epsilon: the exact privacy loss; OpenDP's own privacy map, which rounds up, never exceeds it.
             l1_sensitivity: at least 1.
 
@@ -111,7 +111,8 @@ class SecureNoise:
 
         Args:
             values: integers, int64 or Python's; shape (..., numbers of the body).
-            epsilon: the exact privacy loss; above ``body.largest_epsilon``, the noise of that epsilon is drawn.
+            epsilon: the exact privacy loss. If it is above ``body.largest_epsilon``, the noise of
+                ``body.largest_epsilon`` is drawn.
             body: K, which contains every change by one row.
 
         Raises:

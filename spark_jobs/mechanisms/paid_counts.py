@@ -1,9 +1,10 @@
 """Noisy numbers of rows below the edges of a grid, for a number of edges that is paid for in advance.
 
 Neighbours and guarantee: adding, removing or replacing a row changes the number of rows below any edge by at most 1. So
-``evaluations`` of these numbers change by at most ``evaluations`` in 1-norm. With independent two-sided geometric noise
-of scale ``evaluations / epsilon`` in each, they are together ``epsilon``-DP by adaptive composition, even if an edge is
-chosen by the answers for earlier ones. Taking ``min(count, limit)`` for each number keeps these changes at most 1.
+k of these numbers, with k = ``evaluations``, change by at most k in 1-norm. With independent two-sided geometric noise
+of scale ``k / epsilon`` in each, the k numbers are together ``epsilon``-DP by adaptive composition, even if an edge is
+chosen by the noisy numbers of earlier edges. With ``min(count, limit)`` in place of each number, these changes
+stay at most 1.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class PaidCounts:
     """Noisy numbers of rows below at most ``evaluations`` different edges; see the module for the guarantee.
 
     Args:
-        evaluate: gives the noisy numbers of rows below edges that have not been asked for yet.
+        evaluate: a function from edges to the noisy numbers of rows below them. It is called once for each edge.
         cells: the number of cells of the grid; its edges are numbered from 0 to ``cells``.
         evaluations: how many edges may be asked for.
 
@@ -94,16 +95,18 @@ class PaidCounts:
         """An estimate of the first cell up to whose end ``wanted`` rows lie, by bisection.
 
         The search asks for at most as many edges as the number of cells has bits. The bisection stops at an edge whose
-        noisy number is so close to ``wanted`` that noise would decide all further steps. The remaining edges then
-        approach, on either side of it, the nearest edges whose numbers differ from ``wanted`` by clearly more than the
-        noise, so that a confidence interval can end there. A repeated search asks for the same edges and costs nothing.
+        noisy number is so close to ``wanted`` that noise would decide all further steps. The edges that the search may
+        still ask for are then spent on both sides of this edge, to approach the nearest edges whose numbers differ from
+        ``wanted`` by clearly more than the noise: a confidence interval can end there. A repeated search asks for the
+        same edges and costs nothing.
 
         Args:
             wanted: how many rows lie up to the end of the cell.
             scale: the scale of the noise in each number.
 
         Raises:
-            InvalidRequest: too few evaluations are left for the search, from its first edge that was not answered yet.
+            InvalidRequest: the search comes to an edge without a noisy number, and fewer evaluations are left than the
+                rest of the search may need.
         """
         low, off = 0, {0: -wanted}
         for bit in reversed(range((self._cells - 1).bit_length())):
@@ -152,8 +155,10 @@ def paid_counts(counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity
         counts: exact counts per cell of the grid; private.
         epsilon: the cost of all evaluations.
         evaluations: how many edges may be asked for.
-        capacity: if the table is handed over, the largest number of rows that count: those with the smallest values.
-        noise: the sampler; one with a ``deposit`` hands the table over, any other one adds noise to its counts here.
+        capacity: if ``noise`` has a ``deposit``, the largest number of rows that are counted; rows with smaller values
+            come first. Otherwise without effect.
+        noise: the sampler. If it has a ``deposit``, the counts are passed to this method, which answers with noisy
+            numbers; otherwise noise is added to the counts here.
 
     Raises:
         InvalidRequest: the noise cannot be drawn at this cost, or there are no evaluations.

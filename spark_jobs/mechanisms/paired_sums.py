@@ -16,9 +16,9 @@ change its class. Two-sided geometric noise of scale sensitivity / epsilon in ea
 where two sums of numbers in [-1, 1] at half of epsilon each would have ``2.83 / epsilon``. If the values of cells
 depend on earlier releases, the sums compose with these sequentially.
 
-The sums are exact for any number of rows, and clipped to int64 before noise is added, which does not add sensitivity. A
-sum that wrapped around, which is possible from 2^34 rows on, would move from one end of int64 to the other by a single
-row.
+The sums are exact for any number of rows. They are clipped to int64 before noise is added; clipping does not add
+sensitivity. A sum that wrapped around, which is possible from 2^34 rows on, would move from one end of int64 to the
+other by a single row.
 """
 
 from __future__ import annotations

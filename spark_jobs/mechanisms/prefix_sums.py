@@ -34,11 +34,11 @@ class NoisyTree:
     Attributes:
         tree: the public shape.
         nodes: noisy integer counts of the measured levels, leaves first.
-        scale: of the two-sided geometric noise in every node; if ``summed``, the scale of such noise with the variance
-            of the sum.
+        scale: the scale of the two-sided geometric noise in every node. If several trees were added, the scale at which
+            such noise has the variance of the nodes' summed noise.
         total: the exact total if it is public, else None.
-        summed: the number of trees that were added, of tables that share no row, each with noise of its own; None for
-            one.
+        summed: the number of noisy trees that were added; they are of tables without common rows. None for a single
+            tree.
     """
 
     tree: Tree
@@ -106,8 +106,9 @@ def noisy_tree(counts: Int64Array, *, tree: Tree, epsilon: Cost, neighbours: Nei
 def monotone(prefix: FloatArray, *, upper: float | None = None) -> FloatArray:
     """The nearest non-decreasing sequence within [0, ``upper``] that starts at 0; post-processing.
 
-    The projection (pool adjacent violators) is onto a convex set that contains the exact prefix counts, so that it
-    never increases the distance to them; neither does clipping to a range that contains them.
+    The projection (pool adjacent violators) is onto a convex set that contains the exact prefix counts, so that the
+    distance to the exact counts never grows. Clipping to a range that contains the exact counts does not increase this
+    distance either.
 
     Args:
         prefix: estimates of the counts of the first 0, 1, ... cells.

@@ -10,10 +10,10 @@ Proof. Let ``q_j`` be the probability of grid point j under the ideal noise, whi
 clipped to ``[STEP, 1]`` (a constant floor keeps a bound smooth), the rate lies in [1e-9, 10], so one scale
 ``s = S / rate`` lies in [9e-11, 1e9], and a grid point at most ``1 / s`` scales away, in a cell ``STEP / s`` scales
 wide. With tails that fall like ``|x|^-6`` or slower, ``q_j >= 1e-60``; the 256 random bits of each part of a sample
-move it by at most a few times 2^-256, a 1e-16th of that. Samples have a relative error below 1e-54 in x (an absolute
-one near 0), which moves the ends of a cell by at most a share ``1e-54 / STEP = 1e-45`` of it, or 1e-35 near 0, where
-cells are at least 1e-18 scales wide. So eta is below 1e-15, and ``3 eta`` below ``SLACK epsilon`` for every epsilon of
-at least ``MIN_EPSILON``.
+move ``q_j`` by at most a few times 2^-256, which is below ``1e-16 q_j``. Samples have a relative error below 1e-54 in x
+(an absolute one near 0), which moves the ends of a cell by at most ``1e-54 / STEP = 1e-45`` of the cell's width, or
+1e-35 of it near 0, where cells are at least 1e-18 scales wide. So eta is below 1e-15, and ``3 eta`` below
+``SLACK epsilon`` for every epsilon of at least ``MIN_EPSILON``.
 """
 
 from __future__ import annotations

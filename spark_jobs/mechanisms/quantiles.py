@@ -155,11 +155,12 @@ def sparse_quantile(
 ) -> int:
     """``private_quantile`` of counts most of which are 0: the same choice, from the same random words.
 
-    Between two cells with rows all scores are equal, so that they are computed once for each such run.
+    All cells between two neighbouring cells with rows have equal scores, so that one score is computed for each such
+    run.
 
     Args:
-        cells: those with rows, ascending, within ``size``; shape (k,).
-        counts: their rows, above 0; shape (k,).
+        cells: the indices of the cells with rows, ascending, from 0 to ``size - 1``; shape (k,).
+        counts: the numbers of rows in these cells, above 0; shape (k,).
         size: the number of cells, public, from 1 to 2^22.
         level: as in ``private_quantile``.
         epsilon: the total cost.
@@ -185,10 +186,11 @@ def sparse_quantile(
 
 
 def tree_quantiles(tree: NoisyTree, levels: Sequence[Cost]) -> Int64Array:
-    """The cells that hold these quantiles, computed from a released tree; they do not decrease with the level.
+    """The cells that hold the quantiles of ``levels``, computed from a released tree; non-decreasing in the level.
 
     Post-processing, without further cost. The quantile of level q is the first cell at which the monotone estimate of
-    the prefix counts reaches the share q of the estimated total, and the middle cell if that total is below 1.
+    the prefix counts reaches the share q of the estimated total. If the estimated total is below 1, every quantile is
+    the middle cell.
 
     Args:
         tree: a measured tree over k cells.

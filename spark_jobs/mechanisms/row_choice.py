@@ -4,21 +4,23 @@ Let ``A_j`` be the number of units with more rows than candidate j. The candidat
 
     ``-max(A_j - t, 0) - j w``,
 
-whole numbers with public t and w, and one is chosen by permute-and-flip with monotone scores.
+with public t and w. Scores are whole numbers, and a candidate is chosen by permute-and-flip with monotone scores.
 
 Neighbours: one unit with all its rows added or removed, or replaced by another one. ``epsilon``-DP for both.
-Proof. A unit of n rows adds 1 to ``A_j`` where candidate j is below n, and 0 elsewhere. So if it is added, no ``A_j``
-falls and none rises by more than 1; if it is replaced by one of n' > n rows, those from n to n' rise by 1, and if by
-one of fewer rows, some fall by 1. Hence all scores move by at most 1, all in the same direction, and
-``permute_and_flip`` is ``epsilon``-DP at the exponent ``epsilon``. ∎ The choice is made before any row is left out.
+Proof. A unit of n rows adds 1 to ``A_j`` where candidate j is below n, and 0 elsewhere. So if the unit is added, no
+``A_j`` falls and none rises by more than 1. If the unit is replaced by a unit of n' > n rows, the ``A_j`` of the
+candidates from n to n' - 1 rise by 1; if it is replaced by a unit of fewer rows, some ``A_j`` fall by 1 and none rises.
+Hence all scores move by at most 1, all in the same direction, and ``permute_and_flip`` is ``epsilon``-DP at the
+exponent ``epsilon``. ∎ The choice is made before any row is left out.
 
 What t and w are for. A count of rows by group has noise of size ``M / epsilon`` for a bound of M rows. A bound that is
 larger by one row adds ``1 / epsilon`` to the error in each of G groups, and saves as many lost rows as there are units
-with more than M rows. So the sum of errors is smallest where that number is ``G / epsilon``. The noise of the choice
-itself acts like a change of ``A_j`` by about ``1 / epsilon``. So that a candidate does not lose to larger ones by
-chance, each next candidate's score is lower by ``w = 2 / epsilon``, and the chance of a bound that is m candidates too
-large falls like ``e^(-2 m)``. A candidate then wins against the next as long as fewer than ``t + w`` units exceed it; t
-is therefore the intended number of such units minus w, or 0 if that is negative.
+with more than M rows. So the sum of errors is smallest where the number of units with more than M rows is
+``G / epsilon``. The noise of the choice itself acts like a change of ``A_j`` by about ``1 / epsilon``. So that a
+candidate does not lose to larger ones by chance, each next candidate's score is lower by ``w = 2 / epsilon``, and the
+chance of a bound that is m candidates too large falls like ``e^(-2 m)``. A candidate then wins against the next as long
+as fewer than ``t + w`` units exceed it; t is therefore the intended number of such units minus w, or 0 if that is
+negative.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ def scores_of(units: Int64Array, *, units_above: int, epsilon: Cost) -> Int64Arr
     """The score of each candidate; private.
 
     Args:
-        units: for each candidate, in ascending order, the number of units with at most so many rows and more than the
-            candidate before; last the number of units with more rows than the largest candidate. Shape (candidates +
-            1,).
+        units: for each candidate, in ascending order, the number of units whose rows are at most this candidate and
+            more than the candidate before it; as the last entry, the number of units with more rows than the largest
+            candidate. Shape (candidates + 1,).
         units_above: the intended number of units with more rows than the bound.
         epsilon: the cost of the choice.
     """

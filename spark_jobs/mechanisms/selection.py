@@ -41,8 +41,9 @@ def exponential_mechanism(
 
     Formal guarantee: ``epsilon``-DP if every score changes by at most ``l_inf_sensitivity`` between neighbours. If
     monotone (all scores move in the same direction), the exponent is doubled at the same guarantee.
-    Proof (McSherry, Talwar, FOCS 2007, theorem 6). The weight changes by ``e^(epsilon/2)`` at most and so does the sum,
-    the other way; if all weights rise, only one of the two ratios is above 1. Rounding: the lemma of ``exact_choice``.
+    Proof (McSherry, Talwar, FOCS 2007, theorem 6). A weight changes by a factor of at most ``e^(epsilon/2)``, and so
+    does the sum of all weights, in the other direction; if all weights rise, only one of the two factors raises the
+    probability. Rounding: the lemma of ``exact_choice``.
 
     Args:
         scores: shape (k,), integers or floats; k is public, from 1 to 2^22.
@@ -77,9 +78,9 @@ def permute_and_flip(
     The first accepted candidate is chosen. This is a uniform choice among all candidates whose coins accept them, so
     that all coins are tossed at once. The best candidate is accepted with certainty.
 
-    Formal guarantee, parameters and Raises: as in ``exponential_mechanism``. Its expected score is never lower, and it
-    is report-noisy-max with exponential noise (McKenna, Sheldon, NeurIPS 2020, theorems 1 and 2; Ding, Kifer et al.,
-    2021).
+    Formal guarantee, parameters and Raises: as in ``exponential_mechanism``. The expected score of the chosen candidate
+    is never lower than there. The mechanism equals report-noisy-max with exponential noise (McKenna, Sheldon, NeurIPS
+    2020, theorems 1 and 2; Ding, Kifer et al., 2021).
     Proof of the rounding. With ``p_j`` the acceptance probabilities, ``P(i) = p_i F``,
     ``F = integral over t in [0, 1] of prod_{j != i} (1 - t p_j)``. Both factors of the integrand fall in t, so by
     Chebyshev's inequality ``|d log F / d p_j| <= 2``: replacing every ``p_j`` by a number within 2^-191 of it changes
@@ -199,10 +200,10 @@ def median_by_exponential(
 ) -> int:
     """A point of the public grid ``0..steps-1`` near the median of ``values``.
 
-    The score of a point y is ``-|2 #{values <= y} - N|``. One value replaced changes it by at most 2; one added or
-    removed by at most 1. Formal guarantee: ``epsilon``-DP if one person replaces (``REPLACE_ONE``) or adds or removes
-    (``ADD_REMOVE``) at most ``changes`` values. If a replaced row can also make a pairwise estimate appear or vanish,
-    use ``REPLACE_ONE``, which covers both.
+    The score of a point y is ``-|2 #{values <= y} - N|``. Replacing one value changes this score by at most 2; adding
+    or removing one changes it by at most 1. Formal guarantee: ``epsilon``-DP if one person replaces (``REPLACE_ONE``)
+    or adds or removes (``ADD_REMOVE``) at most ``changes`` values. If a replaced row can also make a pairwise estimate
+    appear or vanish, use ``REPLACE_ONE``, which covers both.
 
     Widened by ``widen`` steps (Alabi, McMillan, Sarathy, Smith, Vadhan, PoPETs 2022, "DPWide"): each point gets the
     best score within that distance, so that a median in an interval of length 0 can be selected. Values below the

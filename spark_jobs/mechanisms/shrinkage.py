@@ -6,8 +6,8 @@ a mixture: a point at the centre, normal distributions around it with variances 
 two extreme values. The weights are fitted to the values by expectation maximisation, and each value is replaced by its
 posterior mean. Of several candidates for the centres, the one of the highest likelihood is used for all values.
 
-Where all values are noise, nearly all become their centres; where a few are far from their centres, these are kept and
-the others are shrunk; where all are far away, hardly any changes.
+If all values are noise, nearly all of them move to their centres. If a few values are far from their centres, these few
+are kept and the others are shrunk. If all values are far from their centres, hardly any changes.
 
 Post-processing of released values: it costs nothing. No guarantee depends on the model.
 """

@@ -1,8 +1,8 @@
 """Smooth bounds of the sensitivity of medians, AUC and average precision, computed from counts, and their releases.
 
-Every bound is valid for the stated neighbouring relation, is smooth with the given rate, and is itself private: only a
-statistic with noise is released (``continuous_noise``). For degenerate data (no rows, one class) the statistics have
-defined values and get the same noise; no function returns early.
+Every bound is valid for the stated neighbouring relation, is smooth with the given rate, and is private data, which
+must not be released: only a statistic with noise is released (``continuous_noise``). For degenerate data
+(no rows, one class) the statistics have defined values and get the same noise; no function returns early.
 """
 
 from __future__ import annotations
@@ -74,11 +74,12 @@ def median_bound(cells: ArrayLike, *, smoothness: float) -> float:
 def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes: int, smoothness: float) -> float:
     """A smooth bound of the lower median of estimates, if one person changes at most ``changes`` of them.
 
-    ``S = max over l >= 0 of e^(-l smoothness) max over 0 <= t <= (l + 1) k of z[m + t] - z[m + t - (l + 1) k]``, k =
-    ``changes``. The range of t is *inclusive*: without its last value, neighbours may differ by twice the rate, as in
-    the code published with Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022). Values may be added, removed or
-    replaced, so that estimates that exist for only one of two neighbours are covered. The bound is at least
-    ``SMALLEST_PART`` of the range: a constant keeps it smooth and ends the scan after a public number of steps.
+    ``S = max over l >= 0 of e^(-l smoothness) max over 0 <= t <= (l + 1) k of z[m + t] - z[m + t - (l + 1)
+    k]``, k = ``changes``. The range of t is *inclusive*: without its last value, the logarithms of the bounds of two
+    neighbours may differ by twice the rate, as in the code published with Alabi, McMillan, Sarathy, Smith, Vadhan
+    (PoPETs 2022). Values may be added, removed or replaced, so that estimates that exist for only one of two neighbours
+    are covered. The bound is at least ``SMALLEST_PART`` of the range: this constant floor keeps the bound smooth and
+    ends the scan after a public number of steps.
 
     Args:
         values: integers on a public grid, shape (N,); clipped to its ends, which are the values at ranks below 1 and
@@ -140,8 +141,8 @@ def auc_bound(negatives: int, positives: int, *, neighbours: Neighbours, smoothn
     """A smooth bound of ``auc_fraction`` from the sizes of the classes, in closed form.
 
     With ``M = min(negatives, positives)`` the local sensitivity is ``1 / M`` (REPLACE_ONE) or ``1 / max(M, 2)``
-    (ADD_REMOVE), 1/2 at M = 0 (Boyd, Lantz, Page, 2015, theorem 3, for any kernel with values in [0, 1]). Its logarithm
-    is convex in M, so the smooth maximum over the classes a table can reach lies at an end:
+    (ADD_REMOVE); at M = 0 it is 1/2 for both (Boyd, Lantz, Page, 2015, theorem 3, for any kernel with values in [0,
+    1]). Its logarithm is convex in M, so the smooth maximum over the classes a table can reach lies at an end:
     ``max(1 / M, e^(-s (M - 1)))``, or ``max(1 / max(M, 2), e^(-s max(M - 2, 0)) / 2)``.
     """
     smaller = min(negatives, positives)

@@ -1,9 +1,9 @@
 """Monotone smoothing of noisy prefix counts within their range: projections in the 1-norm and in the 2-norm.
 
 Smoothing is post-processing of released values, without further cost under either neighbouring relation. For both norms
-the nearest non-decreasing sequence within ``[lower, total]`` is the nearest non-decreasing sequence, clipped (the
-problem splits into one threshold problem for each level, and clipping drops the levels outside the range; Barlow,
-Bartholomew, Bremner, Brunk, "Statistical Inference under Order Restrictions", 1972).
+the nearest non-decreasing sequence within ``[lower, total]`` is obtained by clipping the nearest non-decreasing
+sequence without this restriction (the problem splits into one threshold problem for each level, and clipping drops the
+levels outside the range; Barlow, Bartholomew, Bremner, Brunk, "Statistical Inference under Order Restrictions", 1972).
 
 Effect on the error. Exact prefix counts are non-decreasing and lie in the range, so
 

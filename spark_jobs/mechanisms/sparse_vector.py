@@ -1,4 +1,4 @@
-"""The sparse vector technique: which queries pass a threshold, where queries that fail cost nothing.
+"""The sparse vector technique: which queries reach a threshold; queries below their threshold cost nothing.
 
 Statistics and noise are integers. Shifting two-sided geometric noise by an integer costs the same as shifting Laplace
 noise by that amount, so the proofs below apply to both; the noise is two-sided geometric throughout.
@@ -67,10 +67,10 @@ def above_threshold(
     row is added or removed, but not if one is replaced.
     Proof (Lyu, Su, Li, VLDB 2017, theorems 2 and 4). Shift ``rho`` by S: every "below" factor of D' is then at least
     that of D, at a price of e^e1. Each of the at most c "above" factors is matched by shifting its own ``nu`` by 2 S,
-    at e^(e2 / c). By S if all d_i move the same way: if they fall, ``rho`` stays and "above" lacks at most S; if they
-    rise, ``rho`` moves by S and "above" again lacks at most S. The optimal split is ``e1 : e2 = 1 : (2c)^(2/3)``, or
-    ``1 : c^(2/3)`` if monotone (ibid., section 4.2).
-    Numeric answers are a separate release of at most c values with noise ``c S' / e3``: the ``nu`` are never reused.
+    at e^(e2 / c). If all d_i move the same way, a shift of ``nu`` by S is enough: if they fall, ``rho`` stays and
+    "above" lacks at most S; if they rise, ``rho`` moves by S and "above" again lacks at most S. The optimal split is
+    ``e1 : e2 = 1 : (2c)^(2/3)``, or ``1 : c^(2/3)`` if monotone (ibid., section 4.2). Numeric answers are a separate
+    release of at most c values with noise ``c S' / e3``: the ``nu`` are never reused.
 
     Args:
         queries: integers, shape (k,); private; k is public and at most ``MAX_QUERIES``.
@@ -120,15 +120,15 @@ def first_crossing(
     """The first of a sequence of nested counts that reaches a fixed threshold.
 
     ``cells`` are counts of *disjoint* sets; the queries are their running sums ``c_0 <= c_1 <= ...``, the counts of
-    nested sets. The result is the first ``c_i + Lap(1 / e2) >= threshold + Lap(1 / e1)``.
+    nested sets. The result is the first index i with ``c_i + Lap(1 / e2) >= threshold + Lap(1 / e1)``.
 
     Neighbours: one row added, removed or replaced. Cost: under ADD_REMOVE ``max(e1, e2)``, not the sum, so that both
     noises use epsilon; under REPLACE_ONE ``e1 + e2``, so that both use epsilon / 2.
     Proof. Let a row enter the counts from index j on. Outcomes that stop before j do not change. For those that stop at
     k >= j: *removing* the row, shift the threshold's noise by 1; earlier "below" factors only gain, those from j on and
     the final "above" match exactly: e^e1. *Adding* it, shift nothing; "below" factors fall and the final "above" costs
-    e^e2. Replacing is one of each: e^(e1 + e2). The argument needs nested sets and a threshold that does not depend on
-    the data (any real number); it fails for other queries.
+    e^e2. *Replacing* it is one removal and one addition: e^(e1 + e2). The argument needs nested sets and a threshold
+    that does not depend on the data (any real number); it fails for other queries.
 
     Args:
         cells: integers, shape (k,), k public; the running sums are taken here, so that the sets are nested by
@@ -160,8 +160,9 @@ def merge_cells(
 
     Neighbours and cost: as in ``first_crossing``, for all groups together, however many they are: ``max(e1, e2)`` under
     ADD_REMOVE, ``e1 + e2`` under REPLACE_ONE (Chen 2018, algorithm 14, whose proof does not show this).
-    Proof. Given the groups before it, a run reads only cells after them, so an added or removed row affects only the
-    runs of its own group; a replaced row lowers one group, at e^e1 at most, and raises one, at e^e2.
+    Proof. Given the groups before, each run of ``first_crossing`` reads only the cells after them, so an added or
+    removed row affects only the runs of its own group. A replaced row lowers one group, at e^e1 at most, and raises
+    one, at e^e2.
 
     Args:
         cells: integers, shape (k,), k at least 1 and public.

@@ -1,16 +1,17 @@
 """Noisy sums of units' squares, and the design effects that follow from them.
 
-Units are sampled with all their rows, so a figure that estimates one of a population has the variance ``V = sum phi_i^2
-/ n^2``, where ``phi_i`` is the influence of unit i: the sum of its rows' influences (linearisation, as in survey
-sampling). If rows were sampled one by one, the variance would be ``V_rows = sum phi^2 / n^2``, over rows. ``D = V /
-V_rows`` is the design effect. It is at most the largest number of rows of a unit, by Cauchy and Schwarz.
+Units are sampled with all their rows. So a figure of the n rows, as an estimate of the same figure of a population, has
+the variance ``V = sum phi_i^2 / n^2``, summed over units, where ``phi_i`` is the influence of unit i: the sum of its
+rows' influences (linearisation, as in survey sampling). If rows were sampled one by one, the variance would be
+``V_rows = sum phi^2 / n^2``, summed over rows. ``D = V / V_rows`` is the design effect. D is at most the largest number
+of rows of a unit, by Cauchy and Schwarz.
 
 *Neighbours, sensitivity, guarantee.* Let M be the largest number of rows of a unit and b the largest influence of a
 row. ``t_i = phi_i^2 / (M b)^2`` is in [0, 1] and depends only on numbers that are released already and on the unit's
 own rows. One unit added or removed changes the vector of the sums of K figures by an element of [0, 1]^K, one replaced
 by an element of [-1, 1]^K. Both are in the cube, so that noise of ``k_norm`` on the cube is ``epsilon``-DP under either
-relation, and for K = 1 it is two-sided geometric noise of this sensitivity. It composes adaptively with what was
-released before.
+relation, and for K = 1 it is two-sided geometric noise of this sensitivity. The mechanism composes adaptively with what
+was released before.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def design_effect(noisy: float, *, stddev: float, largest: float, rows_square: f
         stddev: the standard deviation of its noise.
         largest: the largest influence of a row.
         rows_square: the sum over rows of squared influences, from released counts.
-        max_rows: the most rows of a unit.
+        max_rows: the largest number of rows of a unit.
     """
     if rows_square <= 0:
         return DesignEffect(value=float(max_rows), at_most=True)

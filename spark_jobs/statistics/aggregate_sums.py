@@ -33,20 +33,20 @@ def _none() -> Int64Array:
 class AggregateSums:
     """Exact rows and sums of each cell; private: never released or logged, and ``repr`` omits them.
 
-    Each row is read by a public rule. It lies in one cell, or in none if it is in no listed group of a dimension
-    without ``other``. A value is clipped to its measure's bounds and rounded to the nearest place of the measure's
-    lattice, which has places 0 to ``steps``. A row that lacks the value of a measure (null or NaN) counts as incomplete
-    and adds to no sum. Where distinct units are counted, one complete row of each unit in a cell has the value 1 and
-    all others 0; a row without a unit is in no cell. No value in the data raises an error. Sums are taken of the
-    design's terms, one or more for each measure: the value, its size or its square. A row's place on the lattice of a
-    term is a function of the place of its value (``term_places``). For measures with quantiles, complete rows are also
-    counted by cell and value, where neighbouring places may share a count (``AggregateCells.value_lines``); only counts
-    above 0 are kept.
+    Each row is read by a public rule. A row lies in one cell, or in none if a dimension has no group ``other`` and does
+    not list the row's group. A value is clipped to its measure's bounds and rounded to the nearest place of the
+    measure's lattice, which has places 0 to ``steps``. A row that lacks the value of a measure (null or NaN) counts as
+    incomplete and adds to no sum. Where distinct units are counted, one complete row of each unit in a cell has the
+    value 1 and all others 0; a row without a unit is in no cell. No value in the data raises an error. Sums are taken
+    of the design's terms, one or more for each measure: the value, its size or its square. A row's place on the lattice
+    of a term is a function of the place of its value (``term_places``). For measures with quantiles, complete rows are
+    also counted by cell and value, where neighbouring places may share a count (``AggregateCells.value_lines``); only
+    counts above 0 are kept.
 
     Sensitivity: a row that is added or removed changes either one entry of ``incomplete`` by 1, or in one cell the
-    entry of ``rows`` by 1, each sum by at most its term's ``last`` and one count of values of each line by 1; see
-    ``mechanisms.cell_sums`` and ``mechanisms.cell_quantiles``. Sums of disjoint sets of rows can be added; where units
-    are counted, only if the sets have no unit in common.
+    entry of ``rows`` by 1, each sum by at most its term's ``last``, and for each measure with quantiles one count of
+    values by 1; see ``mechanisms.cell_sums`` and ``mechanisms.cell_quantiles``. Sums of disjoint sets of rows can be
+    added; where units are counted, only if the sets have no unit in common.
 
     Args:
         design: dimensions and measures; public.

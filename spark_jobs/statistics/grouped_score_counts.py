@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 class GroupedScoreCounts(DisjointCounts):
     """Exact counts per group, label {0, 1} and score cell; private: never released or logged, and ``repr`` omits them.
 
-    Labels and scores are read as ``ScoreCounts`` reads them. A row counts in the group that its key names, and in a
-    last group if its key is missing or not listed, so that every row with a label and a score is in one group.
+    Labels and scores are read as ``ScoreCounts`` reads them. A row counts in the group of its key. If its key is
+    missing or not listed, the row counts in an additional last group, so that every row with a label and a score is in
+    one group.
 
-    Sensitivity: that of ``ScoreCounts``. A row that is replaced may also leave one group and enter another, which again
-    changes two cells.
+    Sensitivity: that of ``ScoreCounts``. A row that is replaced may also leave one group and enter another; it still
+    changes at most two counts.
 
     Args:
         keys: the groups, a public list.

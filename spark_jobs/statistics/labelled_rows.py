@@ -46,8 +46,8 @@ class LabelledRows:
 
     Attributes:
         design: features and levels; public.
-        sums_at: a function from coefficients, in multiples of ``1 / COEFFICIENT_STEPS``, to the sums; each call is a
-            pass over the rows.
+        sums_at: a function from coefficients, in multiples of ``1 / COEFFICIENT_STEPS``, to ``NewtonSums``; each call
+            is a pass over the rows.
     """
 
     design: LabelledRowCells

@@ -25,15 +25,15 @@ class PairedScoreCounts(DisjointCounts):
     """Exact counts per label {0, 1} and cells of two scores; private: never released or logged, not even by ``repr``.
 
     Each score has ``PAIR_CELLS`` cells (``score_grid``), each at most a 64th as wide as its distance to the nearer end
-    of [0, 1]. A row is read by a public rule: that of ``ScoreCounts`` for its label and for both scores. A row that
-    lacks one of the three is dropped. No value in the data raises an error.
+    of [0, 1]. A row's label and both of its scores are read by the public rule of ``ScoreCounts``. A row that lacks one
+    of these three values is dropped. No value in the data raises an error.
 
     Sensitivity: a row is counted in at most one cell, so that under ``Neighbours.ADD_REMOVE`` one row changes one count
     by 1; under ``Neighbours.REPLACE_ONE`` it removes 1 from one count and adds 1 to another.
 
     Args:
         keys: the cells that have rows, ``(label * PAIR_CELLS + first cell) * PAIR_CELLS + second cell``, each once.
-        counts: the number of rows of each, at least 0.
+        counts: the number of rows in each of these cells, at least 0.
 
     Raises:
         ValueError: a key is out of range, or both arrays are not of one length.

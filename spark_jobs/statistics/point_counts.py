@@ -26,8 +26,8 @@ class PointCounts(DisjointCounts):
     Each row is read by a public rule. A row whose group is null or not among the public keys is not counted. In other
     rows, x and y are read as doubles. If one of them is null or NaN, the row counts as a member of its group without a
     point (``unusable``); values beyond the bounds, including infinite ones, count at the nearer bound. A cell contains
-    the points that are nearest to one place of the lattice, and counts as that place (``PointGrid``). No value in the
-    data raises errors.
+    the points that are nearest to one place of the lattice, and all of them count as points at this place
+    (``PointGrid``). No value in the data raises errors.
 
     Sensitivity: a row is counted in one cell of one group, or as one unusable row, or not at all, so that under
     ``Neighbours.ADD_REMOVE`` one row changes one number by 1 and under ``Neighbours.REPLACE_ONE`` at most two numbers

@@ -27,8 +27,8 @@ class PointGrid:
 
     Each axis has ``cells`` places, evenly spaced from the lower bound to the upper one, both included, so that an
     outcome that is 0 or 1 is not moved. A value counts as the nearest place and is thereby moved by at most half the
-    distance of two places (``off``). Exact sums are in *half steps*, half that distance: an axis has ``steps`` of them,
-    and the middle of the box is a whole number, too.
+    distance of two places (``off``). Exact sums are in *half steps*, which are half the distance of two places: an axis
+    has ``steps`` half steps, and the middle of the box is a whole number of them, too.
 
     Attributes:
         x, y: linear grids of the two axes, with the same number of cells: a power of two from 2 to 8,192.

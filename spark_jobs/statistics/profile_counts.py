@@ -20,9 +20,9 @@ from spark_jobs.statistics.arrays import as_doubles, read_only
 class ProfileCounts:
     """Exact rows of each cell; private: never released or logged, and ``repr`` omits them.
 
-    Every row is in exactly one cell of a column: the cell of its value, or a cell for rows without a value, with a text
-    that is no value of the column's type, or with a value that is not listed or out of bounds. No value in the data
-    raises an error.
+    Every row is in exactly one cell of a column: the cell of its value if there is one. Three further kinds of rows
+    have cells too: rows without a value, rows with a text that is no value of the column's type, and rows with a value
+    that is not listed or out of bounds. No value in the data raises an error.
 
     Sensitivity: a row that is added or removed changes one count by 1; one that is replaced changes two.
 

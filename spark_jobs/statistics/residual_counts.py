@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 class ResidualCounts(DisjointCounts):
     """Exact joint counts of fitted values and residuals; private: never released or logged, and ``repr`` omits them.
 
-    Both numbers are assigned to cells by their sign and their size ``|z| / unit``: the sizes up to 1/2 are divided into
-    64 equal cells, and so is each doubling ``(2^(e-1), 2^e]``, e = 0, ..., 60. A cell is open towards 0 and closed at
-    its outer end; the cell at 0 is closed at both ends; 0 counts as positive. So every grid of ``m x m`` equal cells on
-    ``[-unit 2^k, unit 2^k]``, m a power of two up to 256, is a union of cells, for any k of either axis: one pass over
-    the rows suffices for both the search for bounds and the histogram within them.
+    The fitted value and the residual of a row are each assigned to a cell of an axis, by sign and size ``|z| / unit``:
+    the sizes up to 1/2 are divided into 64 equal cells, and so is each doubling ``(2^(e-1), 2^e]``, e = 0, ..., 60. A
+    cell is open towards 0 and closed at its outer end; the cell at 0 is closed at both ends; 0 counts as positive. So
+    every grid of ``m x m`` equal cells on ``[-unit 2^k, unit 2^k]``, m a power of two up to 256, is a union of cells,
+    where k may differ between the axes: one pass over the rows suffices for both the search for bounds and the
+    histogram within them.
 
     Each row is read by a public rule. Numbers are read as doubles; a row with a null or NaN is not counted; sizes above
     ``unit * 2^60``, including infinite ones, count in the outermost cell. No value in the data raises an error.

@@ -26,9 +26,9 @@ DEFAULT_CELLS = SCORE_CELLS
 class ScoreCounts(DisjointCounts):
     """Exact counts per label {0, 1} and score cell; private: never released or logged, and ``repr`` omits them.
 
-    Cells are those of the refined grid, finer towards 0 and 1, or a power of two of equal width (``score_grid``); both
-    are computed exactly: the rows in cells ``i`` and above are those whose score is at least the start of cell ``i``,
-    as in scikit-learn at that threshold.
+    The cells are those of the refined grid, which is finer towards 0 and 1, or cells of equal width whose number is a
+    power of two (``score_grid``). A score's cell is computed exactly: the rows in cells ``i`` and above are those whose
+    score is at least the start of cell ``i``, as in scikit-learn at that threshold.
 
     Each row is read by a public rule. Label and score are read as doubles. A row is dropped if its label is null, NaN
     or neither 0 nor 1, or if its score is null or NaN. A score outside [0, 1], including an infinite one, counts at the
@@ -43,8 +43,8 @@ class ScoreCounts(DisjointCounts):
         negatives: the number of rows with label 0 in each cell; an integer array of length ``cells``, kept as a
             read-only int64 copy.
         positives: the number of rows with label 1 in each cell, likewise.
-        steps: if all scores are ``j / steps`` for whole numbers j, because their scale has a step, this public number;
-            None if scores may be any numbers.
+        steps: a public number such that every score is ``j / steps`` for a whole number j, if the scale of the scores
+            has a step; None if scores may be any numbers.
 
     Raises:
         InvalidRequest: the arrays are not two rows of whole numbers of at least 0, or their length is neither that of
@@ -75,8 +75,8 @@ class ScoreCounts(DisjointCounts):
             labels: the label of each row.
             scores: the score of each row.
             cells: the number of cells of [0, 1].
-            scale: the scale of the scores, if they do not lie in [0, 1]. A threshold t on that scale is then
-                ``scale.place(t)`` for the diagnostics.
+            scale: the scale of the scores, if they do not lie in [0, 1]. Diagnostics then need ``scale.place(t)`` in
+                place of a threshold t on that scale.
 
         Example:
             >>> counts = ScoreCounts.from_arrays([0, 1, 1, None, 2], [0.1, 0.5, 7.0, 0.5, 0.5], cells=4)

@@ -30,8 +30,9 @@ class StateCounts(DisjointCounts):
 
     Sensitivity: an event is counted in at most one cell, so that under ``Neighbours.ADD_REMOVE`` one event changes one
     count by 1 (L1 distance at most 1) and under ``Neighbours.REPLACE_ONE`` at most two counts by 1 each (L1 at most 2).
-    All events of a person together: ``max_rows`` times as much (``EventBound``). For a stream whose steps are counted
-    at different times, see ``UsedRows``. Counts of disjoint sets of events can be added, unless persons are bounded.
+    All events of a person together change the counts by at most ``max_rows`` times as much (``EventBound``). For a
+    stream whose steps are counted at different times, see ``UsedRows``. Counts of disjoint sets of events can be added,
+    unless persons are bounded.
 
     Args:
         counts: the number of events, at least 0, shape (steps, states); kept as a read-only int64 copy.
@@ -127,8 +128,8 @@ class StateCounts(DisjointCounts):
     ) -> StateCounts:
         """The counts of a DataFrame's events, equal to those of ``from_arrays``, by one query of Spark.
 
-        No more than one row for each cell that occurs is collected. Without ``unit`` it is one pass that sorts nothing.
-        With it, the events of these steps are sorted once, within partitions.
+        No more than one row for each cell that occurs is collected. Without ``unit``, the query is one pass that sorts
+        nothing. With ``unit``, the events of these steps are sorted once, within partitions.
 
         Args:
             df: the table.

@@ -101,11 +101,11 @@ class StateGrid:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EventBound:
-    """The bound on a person's counted events, and the salt that selects them among ties; secret, because the salt is.
+    """The bound on a person's counted events, with the salt that breaks ties; the salt is secret, and so is the object.
 
-    A person's events in a step are ordered by time, ties by a hash of the salt. The first ``max_per_step`` of each step
-    are candidates; of these, in the order of steps, as many as the person has room for are counted: ``max_rows`` in the
-    steps that are counted together, or less where some were counted before (``UnitUse``).
+    A person's events in a step are ordered by time; ties are broken by a hash with the salt. The first ``max_per_step``
+    events of each step are candidates. Of the candidates, in the order of steps, the first ``max_rows`` are counted in
+    the steps that are counted together, or fewer if events of the person were counted in earlier steps (``UnitUse``).
 
     Neighbours and stability. Let two tables differ by all events of one person. Which events are counted depends on a
     person's own events alone, so the counts differ by at most ``max_rows`` in 1-norm, and by at most ``2 max_rows`` if

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 class SumsByKey:
     """Exact rows and sums of each key; private: never released or logged, and ``repr`` omits them.
 
-    A row's key is the text or whole number in the column of the dimension, as text; a row without one, or with an empty
-    text or one of more than 255 characters, has no key and is not counted. A privacy unit has at most one row in each
-    key. Values are read as in ``AggregateSums``. Keys come in batches, so that they need never be in memory together.
+    A row's key is the text or whole number in the column of the dimension, as text. If this text is missing, empty or
+    longer than 255 characters, the row has no key and is not counted. A privacy unit has at most one row in each key.
+    Values are read as in ``AggregateSums``. Keys come in batches, so that they need never be in memory together.
 
-    Sensitivity: a row that is added or removed changes one entry of ``incomplete`` by 1, or one of ``rows`` by 1 and
-    that key's sums by at most each measure's ``steps``; see ``mechanisms.discovered_keys``.
+    Sensitivity: a row that is added or removed changes, for one key, either ``incomplete`` by 1, or ``rows`` by 1 and
+    the sum of each measure by at most the measure's ``steps``; see ``mechanisms.discovered_keys``.
 
     Args:
         design: the dimension and measures; public.
-        batches: a function that reads the keys in batches, each key in exactly one, in any order.
+        batches: a function that reads the keys in batches, in any order; each key is in exactly one batch.
 
     Raises:
         InvalidRequest: the dimension is not one whose keys are discovered.

@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 class UnitRowCounts:
     """Exact numbers of units by their number of rows; private: never released or logged, and ``repr`` omits them.
 
-    Rows without a unit do not count, nor do rows without a group in one of the dimensions; a unit that has only such
-    rows is not counted. No value in the data raises an error.
+    Rows without a unit do not count, and neither do rows that lack a group in one of the dimensions; a unit that has
+    only such rows is not counted. No value in the data raises an error.
 
     Sensitivity: a unit with all its rows that is added or removed changes one count by 1; one that is replaced changes
     two.
 
     Args:
         design: dimensions and candidates; public.
-        counts: for each candidate, the number of units with at most so many rows and more than the candidate before;
-            last the number of units with more rows than the largest candidate. Shape (candidates + 1,).
+        counts: for each candidate, the number of units whose rows are at most this candidate and more than the
+            candidate before it; as the last entry, the number of units with more rows than the largest candidate. Shape
+            (candidates + 1,).
 
     Raises:
         InvalidRequest: the counts are not whole numbers of at least 0, one for each cell.

@@ -1,4 +1,4 @@
-"""Sums over units of squared influences, from which the variance of a figure follows if units are sampled, not rows.
+"""Sums over units of squared influences. They give the variance of a figure if units, instead of rows, are sampled.
 
 A figure is a smooth function of the counts of cells. The *influence* of a row is the change of the figure by one more
 row in its cell, times the number of rows; the influence of a unit is the sum of its rows' influences. Influences are

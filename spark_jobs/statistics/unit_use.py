@@ -6,17 +6,19 @@ keeps a keyed hash of each unit of which a row was used, with the number of used
 minus this number of the unit's rows.
 
 *Neighbours and stability.* Let all rows of one unit, in every version of the table, be added or removed
-(``ADD_REMOVE``) or replaced (``REPLACE_ONE``). There are ``places`` for units. New units get places in the order of the
-step of their first counted row and, within a step, of their hash; no place is ever taken away. What is used of a unit
-with a place depends on its own rows and its own number alone, and adds up to at most ``max_rows``, whatever the
-versions are. So where units are at most as many as places, the counts of all steps together differ by at most
-``max_rows`` in 1-norm (``REPLACE_ONE``: twice that). Where there are more units than places, the place of the unit that
-differs goes to exactly one other unit in its absence: all others keep their order, so the same units have places except
-for these two, and a unit without a place is tried again in later steps and finds none. The counts then differ by at
-most ``2 max_rows`` under either relation.
+(``ADD_REMOVE``) or replaced (``REPLACE_ONE``). The stream has a public number of ``places``, each for one unit. New
+units get places in the order of the step of their first counted row and, within a step, in the order of their hashes;
+no place is ever taken away. How many rows are used of a unit with a place depends only on the unit's own rows and on
+its own number of used rows, and is at most ``max_rows`` over all steps, whatever the versions are. So if there are at
+most as many units as places, the counts of all steps together differ by at most ``max_rows`` in 1-norm
+(``REPLACE_ONE``: twice that). If there are more units than places, the place of the unit that differs goes to exactly
+one other unit when it is absent. All other units keep their order, so that the units with places are the same except
+for these two; a unit without a place is tried again in later steps and gets none. The counts then differ by at most
+``2 max_rows`` under either relation.
 
 *What its size shows.* The use is written as ``places`` records of 34 bytes, a hash of 32 bytes and a number of 2,
-sorted by hash; records without a unit have a hash of one bits and the number 0. It is encrypted wherever it is stored.
+sorted by hash; records without a unit have a hash whose bits are all 1, and the number 0. The records are encrypted
+wherever they are stored.
 """
 
 from __future__ import annotations

@@ -42,12 +42,12 @@ class UsedRows:
         bound: EventBound,
         use: UnitUse,
     ) -> Self:
-        """The counts and the use from events that are given as arrays, as in ``StateCounts.from_arrays``.
+        """The counts, and the use of units after them, from events given as arrays as in ``StateCounts.from_arrays``.
 
         Args:
             times: the time of each event.
-            in_states: the state of each; None for a stream that is not divided.
-            units: the unit of each, a text or whole number.
+            in_states: the state of each event; None for a stream that is not divided.
+            units: the unit of each event, a text or whole number.
             grid: the steps and states.
             bound: how many events of a unit are counted in the whole stream, and in each step.
             use: the use of units before these steps.
@@ -81,9 +81,9 @@ class UsedRows:
 
         Args:
             df: the table.
-            time: a column, or its name, as for ``StateCounts.from_dataframe``; so are ``state`` and ``unit``.
-            state: None for a stream that is not divided.
-            unit: identifies the unit.
+            time: a column, or its name, as for ``StateCounts.from_dataframe``.
+            state: a column, or its name, likewise; None for a stream that is not divided.
+            unit: a column that identifies the unit, or its name, likewise.
             grid: the steps and states.
             bound: how many events of a unit are counted in the whole stream, and in each step.
             use: the use of units before these steps.
@@ -100,7 +100,7 @@ class UsedRows:
     def from_rows(
         cls, hashes: NDArray[Any], keys: Int64Array, events: Int64Array, *, grid: StateGrid, use: UnitUse
     ) -> Self:
-        """The counts and the use from events within ``bound``; those of units that get no place are left out.
+        """The counts, and the use after them, of events within the bound, without events of units that get no place.
 
         Args:
             hashes: the hash of the unit of each row.

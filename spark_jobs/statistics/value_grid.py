@@ -1,16 +1,17 @@
 """Public grids of real values between two bounds, linear or logarithmic.
 
-A grid maps a value to a *position*, an increasing real function of it, and a cell is the interval of positions between
-two consecutive whole numbers: closed below and open above, except that the last one is closed. Positions are computed
+A grid maps a value to a *position* by an increasing real function. A cell is the interval of positions between two
+consecutive whole numbers, closed below and open above; the last cell is closed at both ends. Positions are computed
 with operations whose rounding IEEE 754 fixes (no result depends on a logarithm), so that numpy and Java agree on every
 cell.
 
-One rule rounds values and the thresholds that they are compared with. Without a step, ``v >= t`` counts as ``cell(v) >=
-cell(t)`` and ``v <= t`` as ``cell(v) <= cell(t)``: every row at a threshold counts, and so does a row less than a cell
-beside it. With a step the values are a lattice: a value is moved to the nearest one, and a threshold, which may be any
-number, counts from the first value at or above it, or up to the last one at or below it, so that comparisons are exact
-(``at_least``, ``at_most``). A result that is read off a grid is a cell, which a release states by its first and its
-last value (``ends``); an interval of several cells ends at the last value of its last cell.
+One rule rounds values and the thresholds that they are compared with. Without a step, ``v >= t`` counts as
+``cell(v) >= cell(t)`` and ``v <= t`` as ``cell(v) <= cell(t)``: every row at a threshold counts, and so does a row less
+than a cell beside it. With a step the values form a lattice, and a value off the lattice is moved to the nearest
+lattice value. A threshold t may be any number: ``v >= t`` counts from the first lattice value at or above t, and
+``v <= t`` up to the last lattice value at or below t, so that comparisons are exact (``at_least``, ``at_most``). A
+result that is read off a grid is a cell, which a release states by its first and its last value (``ends``); an interval
+of several cells ends at the last value of its last cell.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ LINEAR, LOG, SCORE = "linear", "log", "score"
 
 @dataclass(frozen=True, kw_only=True)
 class ValueGrid:
-    """Cells between ``lower`` and ``upper``, fixed independently of the data; a score has 0 and 1.
+    """Cells between ``lower`` and ``upper``, fixed independently of the data; for scores, the bounds are 0 and 1.
 
     ``linear``: ``cells`` cells of equal width. ``log``: from ``unit`` outwards, in both directions, each doubling of
     the size is divided into ``steps`` cells of equal width, so that the cells grow with their values and are within a
@@ -56,8 +57,8 @@ class ValueGrid:
         lower, upper: the bounds; values beyond them belong to the cells at the ends.
         cells: the largest number of cells, a power of two from 2 to 2^21.
         scale: ``linear``, ``log`` or ``score``.
-        unit: for ``log``, the smallest size that is distinguished from 0. None stands for the bound nearer to 0, or, if
-            0 is between the bounds or equal to one, for 2^-20 of the larger bound in size.
+        unit: for ``log``, the smallest size that is distinguished from 0. None stands for the size of the bound nearer
+            to 0. If 0 is one of the bounds or between them, None stands for 2^-20 of the larger size of the two bounds.
         step: for ``linear``, the distance of neighbouring values; None where values may be any numbers.
 
     Raises:

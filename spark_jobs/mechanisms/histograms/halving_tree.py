@@ -1,7 +1,7 @@
 """A public tree over the cells of a line or a grid, each level of which joins pairs of nodes along one axis.
 
-Level 0 is the cells, the last level one node. Axes take turns, so that the nodes of a grid are squares or pairs of
-squares. A level is an array of nodes; where their number along an axis is odd, the last one has no partner.
+Level 0 holds the cells, the last level a single node. Axes take turns, so that the nodes of a grid are squares or pairs
+of squares. A level is an array of nodes; where their number along an axis is odd, the last one has no partner.
 """
 
 from __future__ import annotations

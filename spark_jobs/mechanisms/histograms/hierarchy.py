@@ -7,8 +7,8 @@ and nodes may group squares of cells. Level 0 is the cells; a node of the next l
 Estimates (Hay, Rastogi, Miklau, Suciu, PVLDB 2010; weighted as in Honaker 2015). On the way up, the estimate of a node
 combines its own measurement, of variance ``tau``, and the sum of its children's estimates, of variance ``t``, weighted
 by inverse variances; on the way down, the correction of a parent is distributed to its children in proportion to their
-variances. ``tau`` is infinite where a level is not measured and 0 where it is known exactly. The weights depend only on
-public shapes and noise scales.
+variances. ``tau`` is infinite for a level that is not measured, and 0 for a level that is known exactly. The weights
+depend only on public shapes and noise scales.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ def measured_cells(
     Sensitivity: a row lies in one node of each level, so that the counts of a level change by 1 in 1-norm when a row is
     added or removed, and by at most 2 when one is replaced. Each level gets two-sided geometric noise of scale
     sensitivity over its own epsilon.
-    Formal guarantee: differential privacy at the sum of ``epsilons``, by sequential composition; an exact root is
-    public.
+    Formal guarantee: differential privacy at the sum of ``epsilons``, by sequential composition. A root that is known
+    exactly is public and costs nothing.
 
     Args:
         hierarchy: the public shape.

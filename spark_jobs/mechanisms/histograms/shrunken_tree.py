@@ -3,13 +3,14 @@
 1. The number of rows is public, or given as an expectation, or else a noisy total at a share ``TOTAL_SHARE`` of
    epsilon. Let e be the remaining budget and r the 1-norm sensitivity to a row; the *worth* of a node is its rows times
    e / r.
-2. A tree joins pairs of neighbours up to the root (``halving_tree``); some of its levels are measured. *Lines*: levels
-   at most ``APART`` halvings apart, from a level of at least ``TOP_NODES`` nodes down to the finest level whose nodes
-   are worth ``MIN_WORTH``, get equal parts; below that, every third level and the cells get smaller parts. *Grids* with
-   cells worth ``MIN_FLAT_WORTH``, and small ones: the cells, and a coarse level. *Other grids*: blocks worth about
-   ``BLOCK_WORTH`` and coarser levels get ``BLOCK_SHARE`` of e; the noisy count of each block then determines the levels
-   that get the rest within it: the finest level worth ``MIN_PART_WORTH``, coarser ones, and with a small part the
-   cells.
+2. A tree joins pairs of neighbours up to the root (``halving_tree``); some of its levels are measured, each with a part
+   of e. *Lines*: levels at most ``APART`` halvings apart get equal parts, from a level of at least ``TOP_NODES`` nodes
+   down to the finest level whose nodes are worth at least ``MIN_WORTH``; below that level, every third level and the
+   cells get smaller parts. *Small grids, and grids whose cells are worth at least* ``MIN_FLAT_WORTH``: the cells and a
+   coarse level are measured. *Other grids* are measured in two steps. First, blocks worth about ``BLOCK_WORTH`` and
+   coarser levels get ``BLOCK_SHARE`` of e. Then the noisy count of each block determines which levels inside the block
+   share the rest of e: the finest level whose nodes are worth at least ``MIN_PART_WORTH``, coarser levels, and with a
+   small part the cells.
 3. Estimates (post-processing). Up the tree, own measurements and sums of children are weighted by inverse variances.
    Down the tree, the estimate of a node is divided among its halves: evenly, or by a straight line through its
    neighbours, plus the measured difference, which is shrunk (``shrinkage``) according to the distribution of such

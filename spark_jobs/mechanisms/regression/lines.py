@@ -28,9 +28,9 @@ class NoisyLines:
             is then 0 and ``centre`` is a noisy mean of y.
         rows: the size of each group: public, or noisy and then perhaps below 1.
         covariance, variance: noisy ``sum (x - mean)(y - mean)`` and ``sum (x - mean)^2``; 0 if the method has none.
-        covariance_scale, variance_scale, rows_scale, centre_scale: of the noise in ``covariance``, ``variance``,
-            ``rows`` and ``centre * max(rows, 1)``, the last one given the slope. 0 if there is no noise or its scale is
-            unknown.
+        covariance_scale, variance_scale, rows_scale, centre_scale: the scales of the noise in ``covariance``, in
+            ``variance``, in ``rows``, and, given the slope, in ``centre * max(rows, 1)``. A scale is 0 if there is no
+            noise or its scale is unknown.
         gaussian: whether the scales are standard deviations of normal noise, instead of scales of Laplace noise.
     """
 
@@ -60,7 +60,7 @@ class Draws:
         total: epsilon, or rho if ``gaussian``.
         shares: of the total, one for each measurement; their sum is 1.
         gaussian: whether the noise is Gaussian, at shares of rho; otherwise it is Laplace noise, at shares of epsilon.
-        noise: its sampler.
+        noise: the sampler of the noise.
 
     Raises:
         ValueError: the shares are not above 0, or their sum is not 1.

@@ -3,7 +3,8 @@
 The gradients of a sum of squares are linear in ``sum x, sum y, sum x x, sum x y``; so T noisy gradients are T noisy
 measurements of four numbers, and one measurement with T times the budget is better. The sums are relative to the middle
 of the box: with ``a = 2 x - 1`` and ``b = 2 y - 1`` in [-1, 1], a row has the features ``a, b, c, a b`` with
-``c = 2 a a - 1``, all in [-1, 1], and 1, whose sum is the number of rows, which is measured if it is private.
+``c = 2 a a - 1``, all in [-1, 1]. If the number of rows is private, it is measured too, as the sum of a further feature
+that is always 1.
 
 **Pure noise is drawn for all sums of a group together** (``k_norm``). Its body has ``|feature| <= 1`` and, with signs
 s and t, three kinds of forms that the features of no row exceed:
@@ -18,11 +19,11 @@ bounds are twice as large. Compared with Laplace noise (below), the standard dev
 b, a a, a b are 0.48, 0.54, 0.42, 0.48 times as large under ``ADD_REMOVE``, and 0.75, 0.84, 0.40, 0.75 times under
 ``REPLACE_ONE``.
 
-**Gaussian noise, and Laplace noise** where noise cannot be drawn together (``Noise.joint``), are of the sums of
-``a, b, a a, a b``, and of half the number of rows if it is private. Sensitivity of one row:
+**Gaussian noise**, and Laplace noise if noise cannot be drawn together (``Noise.joint`` is false), is added to the sums
+of ``a, b, a a, a b``, and to half the number of rows if this number is private. Sensitivity of one row:
 
-* ``ADD_REMOVE``: each entry is at most 1 in size, and all of them are 1 in size at a corner: 1-norm 4, 2-norm 2. With
-  half the number of rows: 4.5 and ``sqrt 4.25``.
+* ``ADD_REMOVE``: each of the four sums changes by at most 1 in size, and at a corner of the box each changes by 1:
+  1-norm 4, 2-norm 2. With half the number of rows they are 4.5 and ``sqrt 4.25``.
 * ``REPLACE_ONE``: 1-norm 5, 2-norm ``sqrt 8``, both attained. *Proof.* Both norms are convex in ``(b, b')``, so let
   these be -1 or 1; let ``d = |a - a'|``, ``s = |a + a'|``, so ``d + s <= 2`` and ``d s <= 1``. If ``b = b'`` the
   differences are ``d, 0, d s, d``: 1-norm at most ``4 d - d^2 <= 4``, squared 2-norm ``d^2 (2 + s^2)``, which rises in

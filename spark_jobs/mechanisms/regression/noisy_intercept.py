@@ -1,8 +1,8 @@
 """Lines without a slope: a noisy mean of y, NoisyIntercept of Alabi, McMillan, Sarathy, Smith, Vadhan (2022).
 
-For groups so small that a slope would consist of noise. The mechanism measures ``sum (y - 1/2)``, which changes by at
-most 1/2 if a row is added or removed and by 1 if one is replaced, and the number of rows if it is private, which
-changes by 1.
+It is meant for groups so small that a slope would consist of noise. The mechanism measures ``sum (y - 1/2)``, which
+changes by at most 1/2 if a row is added or removed and by at most 1 if one is replaced. If the number of rows is
+private, the mechanism measures this number too, which changes by 1 if a row is added or removed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SHARES: dict[Neighbours, tuple[Cost, ...]] = {
 def noisy_intercept(sums: GroupSums, *, epsilon: Cost, neighbours: Neighbours, noise: Noise) -> NoisyLines:
     """A mean of y for each group; ``epsilon``-DP under ``neighbours`` for all groups together.
 
-    Proof: sequential composition of Laplace noise on the module's numbers; groups are disjoint (``noisy_stats``). If n
-    is public, the noise in the mean has scale ``1 / (epsilon n)``.
+    Proof: sequential composition of Laplace noise on the sum and on the number of rows (see the module); groups are
+    disjoint (``noisy_stats``). If n is public, the noise in the mean has scale ``1 / (epsilon n)``.
 
     Args:
         sums: exact; under ``REPLACE_ONE`` its ``rows`` must be public (``Moments.with_every_row``).

@@ -105,11 +105,12 @@ def consistent_counts(
     """The nonnegative counts nearest to the measurements, each the sum of its children where these are measured.
 
     Args:
-        measurements: of all nodes, level by level from the root, shape (n, nodes): n tables.
-        variances: of the measurements, above 0, of the same shape; only their ratios in a table matter.
+        measurements: the noisy counts of all nodes in n tables, level by level from the root; shape (n, nodes).
+        variances: the variances of the measurements, above 0, of the same shape; only their ratios within a table
+            matter.
         hierarchy: the public shape.
-        ends: for each node, whether nothing below it is measured, of the same shape; the counts below it are then 0. By
-            default every node is measured.
+        ends: for each node, whether nothing below it is measured, of the same shape; in the result, the counts below
+            such a node are 0. By default every node is measured.
 
     Returns:
         Counts, of the shape of ``measurements``.

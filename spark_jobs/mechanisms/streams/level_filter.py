@@ -1,19 +1,20 @@
-"""The local level filter: an estimate of each count, with its error variance, from the noisy counts so far; free.
+"""The local level filter: an estimate of each count, with its error variance, from the noisy counts so far.
 
 The local level model (Harvey 1989, section 2.2; Durbin and Koopman 2012, chapter 2) is ``c_t = c_{t-1} + w_t`` with w
 of variance q; noisy counts ``y_t`` have noise of a known variance v. Under the model, the best prediction of the next
 count is an exponential mean of noisy counts, whose memory M follows from the ratio ``q / v = 1 / (M (M - 1))``; its
 error variance is ``v / (M - 1)``. A few memories run side by side (``MEMORIES``), each a plain mean until its memory is
-reached. At every step the memory is used whose predictions have had the smallest mean square error against the noisy
-counts so far. With a season of s steps, means over the same place of earlier seasons run too (``SEASON_MEMORIES``). The
-best prediction of each kind is combined with the other by weights inverse to their error variances (Bates and Granger
-1969), if the combination has had the smaller error.
+reached. At every step, the memory whose predictions have had the smallest mean square error against the noisy counts so
+far is used. If there is a season of s steps, means over the same place of earlier seasons run too
+(``SEASON_MEMORIES``). The best prediction from recent steps and the best one from earlier seasons are then combined
+with weights inverse to their error variances (Bates and Granger 1969), if this combination has had the smaller error so
+far.
 
 The noise of a step is independent of everything before it, so the error variance P of any prediction is the mean square
-of its innovations minus v, whatever the counts do. Estimates use the P of the model, unless the measured P exceeds it
-by more than a standard error, which is taken for the mean square of Laplace noise (kurtosis 6; a sum of several noises
-has a smaller one). Bands use the measured P, raised by ``CAUTION`` standard errors, or the P of the model if that is
-larger and the innovations do not contradict it.
+of its innovations minus v, whatever the counts do. Estimates use the P of the model, unless the measured P exceeds that
+by more than a standard error. The standard error is that of a mean square of Laplace noise (of kurtosis 6; the kurtosis
+of a sum of several noises is smaller). Bands use the measured P, raised by ``CAUTION`` standard errors, or the P of the
+model if that is larger and the innovations do not contradict it.
 
 A filtered count is ``m + K (y - m)`` for the prediction m, and its error variance is ``(1 - K)^2 P + K^2 v``. The mean
 square error is smallest at ``K = P / (P + v)``. Laplace noise has a sharp peak, so that a small weight on the
@@ -49,7 +50,7 @@ class LocalLevelState:
     Attributes:
         step: the number of steps so far, the same for all streams.
         levels: for each memory, the sum of noisy counts, shape (memories, streams).
-        squares: for each memory, the sum of squared innovations, likewise.
+        squares: for each memory, the sum of squared innovations, of the same shape.
         places: for each season memory, the sums of noisy counts at each place of the season that has been reached,
             shape (season memories, places, streams).
         season_squares: sums of squared innovations of the means over seasons, and last of the combined predictions,
@@ -91,15 +92,15 @@ class FilteredCounts:
 def filtered_counts(
     state: LocalLevelState, noisy: Int64Array, *, variance: float, season: int = 0, terms: Int64Array | int = 1
 ) -> tuple[LocalLevelState, FilteredCounts]:
-    """Filter the next noisy counts of several streams; dividing a stream into other calls does not change the result.
+    """Filter the next noisy counts of several streams. The result does not depend on how steps are divided into calls.
 
     Args:
         state: the state of the streams after the previous call.
         noisy: noisy counts, shape (n, streams).
-        variance: of the noise of a count.
+        variance: the variance of the noise in one measured count.
         season: the number of steps of a season; 0 for none.
-        terms: for each stream, the number of counts with independent noise that each noisy count is the sum of, shape
-            (streams,).
+        terms: for each stream, how many measured counts, with independent noise, were added to give a noisy count;
+            shape (streams,).
 
     Raises:
         ValueError: there is not one column of the state for each stream.

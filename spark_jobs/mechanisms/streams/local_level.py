@@ -6,19 +6,19 @@ state. Cost: ``epsilon`` for a stream of any length. Proof: steps and states are
 changes one count by one, and a moved row changes two counts by one each. Estimates and bands are functions of the noisy
 counts alone: post-processing, free. A person with k events has a loss of k epsilon.
 
-Estimates and bands: ``level_filter``, where bands are normal quantiles for its error variances. Where an estimate rests
-mostly on the noisy count of its own step, the half width of a band is at least the quantile of the noise, a whole
-number, at the band's level.
+Estimates and their error variances are those of ``level_filter``; bands are normal quantiles for these variances. If an
+estimate rests mostly on the noisy count of its own step, the half width of its band is at least the noise's quantile (a
+whole number) at the band's level.
 
 Hierarchy: the noisy count of a group is the sum of those of its states, so that a hierarchy costs what its states cost,
 however many levels it has. The noisy counts of each node are filtered by themselves, with the variance of the summed
-noise of its states: a sum of many states shows changes that none of them shows. Estimates are the counts nearest to the
-filtered ones, in the sum of squares over all nodes, that are not negative and add up (``consistency``; unweighted
-reconciliation of Hyndman, Ahmed, Athanasopoulos, Shang, Computational Statistics and Data Analysis 2011). At every step
-the sum of their squared errors over all nodes is at most that of the filtered counts, whatever the counts do: counts
-that add up and are not negative form a convex set, which contains the exact counts, and projecting onto a convex set
-brings a point no farther from any point of the set. Bands are those of the filtered counts, widened where needed to
-contain the estimate.
+noise of its states: a sum over many states shows changes that are too small to be visible in a single state. Estimates
+are the counts nearest to the filtered ones, in the sum of squares over all nodes, that are not negative and add up
+(``consistency``; unweighted reconciliation of Hyndman, Ahmed, Athanasopoulos, Shang, Computational Statistics and Data
+Analysis 2011). At every step the sum of their squared errors over all nodes is at most that of the filtered counts,
+whatever the counts do: counts that add up and are not negative form a convex set, which contains the exact counts, and
+projecting onto a convex set brings a point no farther from any point of the set. Bands are those of the filtered
+counts, widened where needed to contain the estimate.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class LocalLevelSteps:
         first: the index of the first of these steps in the stream, from 0.
         noisy: unbiased noisy counts, shape (n,), or (n, streams) for several streams; sums over windows are sums of
             these.
-        estimates: of the counts, at least 0, of the same shape; whole numbers where they rest mostly on the step's own
-            noisy count, except in a hierarchy, where they add up instead.
+        estimates: estimates of the counts, at least 0, of the same shape. An estimate that rests mostly on the step's
+            own noisy count is a whole number; in a hierarchy, estimates are not rounded, so that they add up.
         lower, upper: ends of the bands for the exact counts, at least 0, of the same shape.
     """
 

@@ -2,10 +2,10 @@
 
 The noise of a sum is a sum of independent Laplace variables (their discrete form, which is a little narrower). Its tail
 is computed by the saddlepoint formula of Lugannani and Rice (1980) from the cumulant generating function of W equal
-scales b, ``K(s) = -W log(1 - b^2 s^2)``; where scales differ, W and b are those with the same variance and fourth
+scales b, ``K(s) = -W log(1 - b^2 s^2)``; if the scales differ, W and b are chosen to give the sum's variance and fourth
 cumulant. The formula overestimates the tail, by 5% at most for one variable and less for more, so bands are a little
-wide. They contain the exact sums whatever the counts are; filtered counts have no such bands, because their errors do
-not cancel.
+wide. They contain the exact sums with the stated probability whatever the counts are. Sums of filtered counts have no
+such bands, because the errors of filtered counts do not cancel.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def windows(
     Args:
         noisy: noisy counts, shape (n, names).
         scales: the scale of each noisy count's noise, of the same shape.
-        terms: the number of variables of this scale that the noise is the sum of, shape (names,).
+        terms: how many independent variables of this scale add up to the noise of a count; shape (names,).
         measured: whether each count was measured, of the same shape.
         width: the number of steps of a window, at least 1.
         every: the number of steps between two windows.
@@ -98,7 +98,7 @@ def noise_quantiles(squares: ArrayLike, fourths: ArrayLike, *, tail: float) -> F
 
     Args:
         squares: for each sum, the sum of the squares of the variables' scales; 0 where there is no noise.
-        fourths: the sum of the fourth powers of these scales.
+        fourths: for each sum, the sum of the fourth powers of these scales.
         tail: a probability below 0.5.
 
     Raises:

@@ -1,8 +1,9 @@
 """Predictions of noisy numbers from earlier ones, with estimates of their error variances; post-processing.
 
 The noise of a number is independent of everything before it, so the error variance of any prediction is the mean square
-of its innovations less the variance of the noise, whatever the exact numbers do. That mean square has a standard error;
-the error variance by a model is used where the innovations do not contradict it.
+of its innovations less the variance of the noise, whatever the exact numbers do. But that mean square is uncertain. So
+the error variance that a model implies is used instead, unless the innovations contradict the model by more than the
+standard error of their mean square.
 """
 
 from __future__ import annotations
@@ -69,12 +70,12 @@ class Predictions:
 def forgetting_sums(values: FloatArray, before: FloatArray, *, memory: int, number: int) -> FloatArray:
     """The sum after each value: a plain sum of the first ``memory`` values, then one in which older values fade out.
 
-    From then on each value multiplies the sum before it by ``1 - 1 / memory``. Divided by the number of values, or by
-    ``memory`` if that is smaller, the sum is a mean: plain first, exponential later.
+    From then on, the sum so far is multiplied by ``1 - 1 / memory`` before the next value is added. Divided by the
+    number of values, or by ``memory`` if that is smaller, the sum is a mean: plain first, exponential later.
 
     Args:
         values: shape (n, streams).
-        before: the sum before them, shape (streams,).
+        before: the sum before these values, shape (streams,).
         memory: the number of values in the plain sum.
         number: the number of values before these.
     """

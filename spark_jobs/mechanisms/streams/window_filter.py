@@ -1,10 +1,10 @@
 """Sums over windows of a stream as estimates with bands; post-processing of noisy counts, free.
 
 The sum of noisy counts is unbiased, and its band holds whatever the counts are (``noise_sums``); over short windows and
-at a small epsilon it is mostly noise. Here it is combined with a forecast from before the window: ``width`` times one
-of the exponential means of noisy counts that the filter of single counts has (``level_filter``). As there, the memory
-is used whose forecasts have had the smallest mean square error against the noisy sums; forecast and noisy sum are
-weighted by the inverses of their error variances (Bates and Granger 1969).
+at a small epsilon it is mostly noise. Here that sum is combined with a forecast from before the window: ``width`` times
+one of the exponential means of noisy counts that ``level_filter`` keeps. As in that module, the mean whose forecasts
+have had the smallest mean square error against the noisy sums is used; forecast and noisy sum are weighted by the
+inverses of their error variances (Bates and Granger 1969).
 
 In the local level model the mean with memory M has the error variance ``v / M``, and a count changes by ``v / (M (M -
 1))`` from step to step; summed over a window of w steps, the error variance of the forecast is ``w^2 v / M + w (w + 1)
@@ -47,7 +47,7 @@ def filtered_sums(noisy: Int64Array, *, width: int, variance: float, confidence:
     Args:
         noisy: noisy counts of consecutive steps from the first one on, shape (n,).
         width: the number of steps of a window, at least 1.
-        variance: of the noise of a count, above 0 (``LocalLevelShape.variance``).
+        variance: the variance of the noise in a count, above 0 (``LocalLevelShape.variance``).
         confidence: the nominal level of the bands.
 
     Raises:

@@ -7,10 +7,11 @@ the dimension, which is 2 in the paper and 1 or 2 here, and r the 1-norm sensiti
    epsilon. The remaining budget is e.
 2. Cut every axis into ``m = max(FIRST, ceil(pieces(n e / 10) / 4))`` blocks of equal size up to one cell, with at least
    one cell each. Their counts get noise of scale ``r / (a e)``, a = ``BLOCK_SHARE``.
-3. Cut every axis of a block with noisy count c into ``ceil(pieces(c (1 - a) e / 5))`` parts, or 1 if c <= 0, but at
-   most as many as it has cells. The counts of all parts get noise of scale ``r / ((1 - a) e)``.
-4. Least squares over parts, blocks and, if it is public, the total (the published constrained inference is the case of
-   equal parts and no total); the estimate of a part is spread evenly over its cells.
+3. Cut every axis of a block with noisy count c into ``ceil(pieces(c (1 - a) e / 5))`` parts, or 1 if c <= 0, but into
+   at most as many parts as the block has cells along the axis. The counts of all parts get noise of scale
+   ``r / ((1 - a) e)``.
+4. Estimate by least squares over parts and blocks, and over the total if it is public (the published constrained
+   inference is the case of equal parts and no public total); the estimate of a part is spread evenly over its cells.
 
 ``pieces(t) = t^(2 / (2 + d))``: a query over a share q of a grid with m cells per axis has noise with a standard
 deviation of about ``m^(d/2) / e`` and misplaces about ``n / m`` rows at its border; the sum is smallest where
@@ -18,11 +19,11 @@ deviation of about ``m^(d/2) / e`` and misplaces about ``n / m`` rows at its bor
 power 2/3.
 
 Formal guarantee: epsilon-DP under either relation.
-Proof. The total changes by at most 1 (a replaced row may enter or leave these cells): the noise of step 1 has that
-scale over its share. Given n, the blocks are a fixed partition of the cells and their counts change by r in 1-norm: a
-e. Given the noisy blocks, the parts are a fixed partition: (1 - a) e. These costs compose by adaptive sequential
-composition. Step 3 depends on the *noisy* count of a block, and step 2 never depends on a private exact total:
-otherwise the shape of the release would be a function of the data.
+Proof. The total changes by at most 1 (a replaced row may enter or leave these cells), and the noise of step 1 has the
+scale 1 over its share of epsilon. Given n, the blocks are a fixed partition of the cells and their counts change by r
+in 1-norm: step 2 costs a e. Given the noisy blocks, the parts are a fixed partition: step 3 costs (1 - a) e. These
+costs compose by adaptive sequential composition. Step 3 depends on the *noisy* count of a block, and step 2 never
+depends on a private exact total: otherwise the shape of the release would be a function of the data.
 """
 
 from __future__ import annotations

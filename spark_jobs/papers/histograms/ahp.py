@@ -6,12 +6,11 @@ Specification (Zhang, Chen, Xu, Meng, Xie, *Towards accurate histogram publicati
 
 1. ``y_i = x_i + noise`` of scale ``r / epsilon_1`` in every cell; ``y_i = 0`` where
    ``y_i <= THRESHOLD r ln(N) / epsilon_1``.
-2. Sort the y. Cut the sorted line into clusters so that the sum over clusters C of
-   ``sum_{i in C} (y_i - mean_C y)^2 + V / |C|`` is smallest, where V is the variance of the noise of step 3: this is
-   the expected squared error of C's cells if step 1 were exact. Cells with equal y stay together.
+2. Sort the y. Cut the sorted line into clusters so that the sum over clusters C of ``sum_{i in C} (y_i - mean_C y)^2 +
+   V / |C|`` is smallest, where V is the variance of the noise of step 3. If step 1 were exact, this would be the
+   expected squared error of C's cells. Cells with equal y stay together.
 3. For each cluster ``t_C = sum_{i in C} x_i + noise`` of scale ``r / epsilon_2``; every cell of C is estimated by
-   ``t_C / |C|``. If the total is public, the difference between it and the sum of the t_C is first divided equally
-   among them.
+   ``t_C / |C|``. If the total is public, the t_C are first adjusted by equal amounts, so that they add up to the total.
 
 Formal guarantee: epsilon-DP under either relation.
 Proof. The cells are disjoint: step 1 is epsilon_1-DP, as their vector changes by r in 1-norm. Step 2 uses only the
@@ -90,10 +89,10 @@ def cluster_cells(noisy: Int64Array, *, threshold: float, variance: float) -> ND
 
 
 def best_cuts(values: FloatArray, repeats: NDArray[np.intp], variance: float) -> list[int]:
-    """Where clusters of consecutive values begin if the sum of their costs is to be smallest.
+    """The starts of the clusters of consecutive values for which the sum of the clusters' costs is smallest.
 
-    Dynamic programming over the end of the last cluster. Each entry of the queue is a start of the last cluster, and
-    the first end from which on that start is the best one; later entries are for later ends.
+    Dynamic programming over the end of the last cluster. Each entry of the queue is a pair: a start of the last
+    cluster, and the first end from which on this start is the best one. Later entries are for later ends.
 
     Args:
         values: ascending.

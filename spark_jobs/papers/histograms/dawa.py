@@ -50,9 +50,9 @@ def bucket_penalty(first: Decimal, second: Decimal, neighbours: Neighbours) -> f
     """The penalty that the first stage adds to the deviation of every bucket, in counts; public.
 
     It is the expected noise of the bucket's total, ``1 / second``, plus the scale of the noise in the cost of a long
-    bucket, ``4 / first`` (both doubled if a row is replaced). Without the latter, the cheapest partition would be the
-    one with the most buckets: the smallest of many noisy sums of short costs is far below the single noisy cost of
-    their union.
+    bucket, ``4 / first`` (both doubled if a row is replaced). Without the second term, the cheapest partition would be
+    the one with the most buckets: there are many ways to cut a long bucket into short ones, and the smallest of their
+    noisy costs is far below the noisy cost of the long bucket.
     """
     return rows_changed(neighbours) * (1.0 / float(second) + 4.0 / float(first))
 

@@ -4,9 +4,9 @@ Specification (after Li, Hay, Miklau, PVLDB 2014, section 5, by level). A tree o
 (cells) to h (root). Level l is measured at ``s_l epsilon``, where the shares ``s_l >= 0`` add up to 1; a level with
 share 0 is not measured. Start with the whole budget on the cells. For l = 1, ..., h: give level l a share ``lambda``
 from a fixed grid in [0, 1), scale the shares below by ``1 - lambda``, and keep the ``lambda`` with the smallest mean
-variance of all prefix counts. As the first choices do not anticipate the shares of the levels above, change one share
-at a time afterwards, starting from these shares and from the best equal ones, for as long as the mean falls. Of several
-branchings keep the best.
+variance of all prefix counts. The choices for low levels do not anticipate the shares of the levels above. So
+afterwards change one share at a time for as long as the mean variance falls, once starting from these shares and once
+from the best equal shares. If several branchings are possible, keep the best.
 
 Proof of privacy: a row lies in one node of every level, so a level measured with noise of scale
 ``rows_changed / (s_l epsilon)`` is ``s_l epsilon``-DP, and the levels compose sequentially to epsilon. The plan depends

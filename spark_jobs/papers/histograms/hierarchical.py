@@ -26,9 +26,10 @@ def hb(
 ) -> FloatArray:
     """A consistent hierarchy of counts; epsilon-DP for the meter's remaining epsilon.
 
-    On a line: ``best_tree`` and ``noisy_tree``, with the shape that has the smallest mean variance of prefix counts. On
-    a grid: squares of b by b cells, measured in the lowest h levels, with the (b, h) that has the smallest mean
-    variance over fixed rectangles. A single cell, and a flat histogram where that is best, is a hierarchy of one level.
+    On a line, ``noisy_tree`` measures the tree whose prefix counts have the smallest mean variance (``best_tree``). On
+    a grid, nodes are squares of b by b nodes of the level below, and the lowest h levels are measured; b and h are
+    those with the smallest mean variance over fixed rectangles. A single cell is a hierarchy of one level; so is a flat
+    histogram, which is measured if it is best.
 
     Sensitivity: a row lies in one node of each of the h measured levels, each of which is measured at epsilon / h; the
     1-norm sensitivity of all measured nodes is h when a row is added or removed and 2 h when one is replaced. A public

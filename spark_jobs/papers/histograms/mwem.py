@@ -4,9 +4,9 @@ Specification (Hardt, Ligett, McSherry, *A simple and practical algorithm for di
 2012, figure 1, with the repeated updates of its section 4). Queries are counts of sets of cells: all prefixes of a
 line, or all rectangles that start at the first cell of a grid, except the set of all cells.
 
-1. The number of rows n is public, or a noisy total at a share ``TOTAL_SHARE`` of epsilon; it is then taken as at least
-   1. The estimate A is n spread evenly. The number of rounds T is ``rounds(n e, queries)``, where e is the remaining
-   budget.
+1. The number of rows n is public, or else a noisy total at a share ``TOTAL_SHARE`` of epsilon, where a noisy total below
+   1 is raised to 1. At first, the estimate A is n spread evenly over the cells. The number of rounds T is
+   ``rounds(n e, queries)``, where e is the remaining budget.
 2. In each round, the exponential mechanism at ``e / 2T`` selects a query by the score ``|q(x) - [q(A)]|``, where
    ``[.]`` rounds to a whole number. Its count gets noise of scale ``1 / (e / 2T)``. Then A is updated with all answers
    so far, several times: ``A(cell) *= exp((answer - q(A)) / 2n)`` in q's cells, and A is scaled to n.
@@ -16,9 +16,10 @@ Formal guarantee: epsilon-DP under either relation.
 Proof. The count of one query changes by at most 1 when a row is added or removed, and also when one is replaced: the
 row enters the set, leaves it, or neither. A is a function of released numbers, so every score is
 ``|integer - public integer|`` and changes by at most 1: a selection costs e / 2T by
-``selection.exponential_mechanism``, whose choice is exact, and its answer e / 2T. The total costs its share if it is
-drawn, also with sensitivity 1. These costs compose by adaptive sequential composition. The published algorithm takes n
-as known: under add/remove its exact value would disclose the presence of a row.
+``selection.exponential_mechanism``, whose choice is exact, and the noisy count of the selected query costs e / 2T. If a
+noisy total is drawn, it costs its share, also with sensitivity 1. These costs compose by adaptive sequential
+composition. The published algorithm takes n as known: under add/remove its exact value would disclose the presence of a
+row.
 
 Weights are kept as logarithms, so that none is lost by underflow. Cells that lie in the same measured queries share one
 weight, so that the cost of an update grows with the number of such groups and not with the number of cells.

@@ -4,20 +4,22 @@ Candidates are the aligned dyadic buckets: for every power of two b, cells ``[j 
 the line; together they form a binary tree. The cost of a bucket is its deviation ``dev(B) = sum_j |x_j - mean|`` plus a
 public penalty; the partition of smallest noisy cost is computed in one pass up the tree.
 
-Sensitivity. Adding or removing one row in a cell of B changes ``dev(B)`` by at most ``D_B = 2 (1 - 1 / |B|)``: the cell
-moves by ``1 - 1/|B|`` against the mean, each of the others by ``1/|B|``. For N cells ``D_max = 2 (1 - 1 / N)``.
+Sensitivity. Adding or removing one row in a cell of B changes ``dev(B)`` by at most ``D_B = 2 (1 - 1 / |B|)``: the
+count of this cell moves by ``1 - 1/|B|`` relative to the mean, that of each other cell by ``1/|B|``. For N cells
+``D_max = 2 (1 - 1 / N)``.
 
 Noise: two-sided geometric of scale ``(D_B + D_max) / epsilon`` on **every** candidate, single cells included (their
 ``D_B`` is 0), and no noisy cost is ever clipped.
 
 Formal guarantee: epsilon-DP when a row is added or removed; with twice the noise when one is replaced.
 Proof. Fix a partition P, and let B in P be the bucket that contains the changed cell. Fix the noise of all other
-buckets. Partitions that use B have the same term for B, and nothing else in them changes: which of them is cheapest
-does not depend on the change. Every other partition has exactly one other bucket B' over that cell, and its cost moves
-by at most ``D_B' <= D_max``. So P is selected iff B's noise is below a threshold that moves by at most ``D_B + D_max``,
-and the probability of this changes by a factor of at most ``e^epsilon``; integrate over the other noise. Penalties are
-constants and cancel. The argument requires noise of this scale in every bucket B: the published code adds no noise to
-single cells, uses half this scale, and clips; its loss exceeds its epsilon without bound, as the tests show.
+buckets. All partitions that use B contain the same term for B, and their other terms do not change: which of these
+partitions is cheapest does not depend on the change. Every other partition has exactly one bucket B' over the changed
+cell, and its cost moves by at most ``D_B' <= D_max``. So P is selected iff B's noise is below a threshold that moves by
+at most ``D_B + D_max``, and the probability of this changes by a factor of at most ``e^epsilon``; integrate over the
+other noise. Penalties are constants and cancel. The argument requires noise of this scale in every bucket B: the
+published code adds no noise to single cells, uses half this scale, and clips; its loss exceeds its epsilon without
+bound, as the tests show.
 
 Costs are computed in steps of ``1 / STEPS`` by exact integer arithmetic: ``floor(STEPS dev)`` moves by at most
 ``ceil(STEPS D_B)`` steps, which determines the scale of the noise.

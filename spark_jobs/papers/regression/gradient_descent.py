@@ -1,17 +1,18 @@
 """Lines by noisy gradient descent: DPGradDescent of Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
 
-For comparison only: ``moments`` measures once the sums that T gradients measure T times, so that its noise is smaller,
-by about ``sqrt T`` under zCDP and by T under pure privacy. The parameters are the heights ``p, q`` of the line at x =
-1/4 and 3/4; a row's gradient of ``(2 p (3/4 - x) + 2 q (x - 1/4) - y)^2`` is clipped to [-clip, clip] in each
-coordinate, rounded to a lattice with ``2^20`` steps in ``clip``, and summed.
+For comparison only: ``moments`` measures the same sums once that T gradients measure T times, so that the noise of
+``moments`` is smaller, by a factor of about ``sqrt T`` under zCDP and of T under pure privacy. The parameters are the
+heights ``p, q`` of the line at x = 1/4 and 3/4; a row's gradient of ``(2 p (3/4 - x) + 2 q (x - 1/4) - y)^2`` is
+clipped to [-clip, clip] in each coordinate, rounded to a lattice with ``2^20`` steps in ``clip``, and summed.
 
-Each of T steps releases one noisy sum, of which one row changes both entries by at most ``clip`` if it is added or
-removed and by ``2 clip`` if it is replaced: 1-norm ``2 clip`` and ``4 clip``, 2-norm ``sqrt 2 clip`` and
-``2 sqrt 2 clip``. With ``epsilon / T`` or ``rho / T`` each, all steps together cost epsilon or rho, by adaptive
-composition (Dwork, Roth 2014, theorem 3.16; Bun, Steinke, TCC 2016, lemma 2.3). *All* rows of a group are summed, each
-point once with its count: if only some were kept (``row_selection``), an added row could displace another, and a sum
-would have to be charged as a replacement under both relations. Step sizes depend only on the noisy gradients (AdaGrad),
-and the result is the average of the second half of the path. Groups compose as in ``noisy_stats``.
+Each of T steps releases one noisy sum, a vector of two entries. A row that is added or removed changes each entry by at
+most ``clip``: 1-norm ``2 clip``, 2-norm ``sqrt 2 clip``. A row that is replaced changes each entry by at most
+``2 clip``: 1-norm ``4 clip``, 2-norm ``2 sqrt 2 clip``. If each step costs ``epsilon / T`` or ``rho / T``, all steps
+together cost epsilon or rho, by adaptive composition (Dwork, Roth 2014, theorem 3.16; Bun, Steinke, TCC 2016, lemma
+2.3). *All* rows of a group are summed, each point once with its count: if only some were kept (``row_selection``), an
+added row could displace another, and a sum would have to be charged as a replacement under both relations. Step sizes
+depend only on the noisy gradients (AdaGrad), and the result is the average of the second half of the path. Groups
+compose as in ``noisy_stats``.
 """
 
 from __future__ import annotations

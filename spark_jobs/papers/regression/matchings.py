@@ -1,9 +1,9 @@
 """Edge-disjoint matchings of rows in a secret random order, for estimates from pairs of rows.
 
-The circle method: of m rows, m even, one stays in the middle and the others move around it by one place per round; rows
-that face each other are paired. The m - 1 rounds contain every pair once. An odd number of rows gets one additional
-empty place, and the row that faces it has no partner in that round; published code omits the empty place, and then
-pairs some rows twice.
+The circle method, for an even number m of rows: one row stays in the middle and the others move around it by one place
+per round; rows that face each other are paired. The m - 1 rounds contain every pair once. If the number of rows is odd,
+one empty place is added, and the row that faces the empty place has no partner in that round. Published code omits the
+empty place, and then pairs some rows twice.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Lines from a noisy covariance and a noisy variance: NoisyStats of Alabi, McMillan, Sarathy, Smith, Vadhan (2022).
 
-The mechanism measures for each group, in this order: ``ncov = sum (x - mean x)(y - mean y)`` and
-``nvar = sum (x - mean x)^2``; the number of rows, if it is private; and, with the slope ``s`` from the first two, the
-height of the line at the middle of the box. If the noisy ``nvar`` is not above 0, there is no slope (the paper's
-bottom), and the last part of the budget measures the mean of y, which is the same height for s = 0: the branch depends
-only on noisy values.
+The mechanism measures for each group, in this order: ``ncov = sum (x - mean x)(y - mean y)`` and ``nvar = sum (x - mean
+x)^2``; the number of rows, if it is private; and, with the slope ``s`` from the first two, the height of the line at
+the middle of the box. If the noisy ``nvar`` is not above 0, there is no slope (the paper's bottom). The last part of
+the budget then measures the mean of y, which is the height of a line with s = 0. The branch depends only on noisy
+values.
 
 Sensitivities. ``REPLACE_ONE``, n public: ncov and nvar move by at most ``1 - 1/n`` each. *Proof.* As a function of row
 i alone ncov is ``((n - 1) / n) (x_i - m)(y_i - k) + c``, with the means m, k and a constant c of the other rows. The
@@ -17,12 +17,13 @@ third of the budget each it is ``3 sqrt(2) (1 - 1/n) / epsilon``.
 ``ADD_REMOVE``: a row that is added to m others adds ``(m / (m + 1)) (x - mean x)(y - mean y)``, less than 1 in size;
 the number of rows changes by 1; for the height see ``lines.centred_lines``.
 
-Both are rounded to a lattice with ``2^30`` steps per sensitivity: from 0 to 1 these are ``2^30`` steps under
-``ADD_REMOVE`` and ``2^30 n / (n - 1)`` under ``REPLACE_ONE`` for a group of n. Groups of all sizes then have noise of
-the same scale in steps, which one call of the sampler draws.
+ncov and nvar are rounded to a lattice with ``2^30`` steps per sensitivity: from 0 to 1 there are ``2^30`` steps under
+``ADD_REMOVE``, and ``2^30 n / (n - 1)`` steps under ``REPLACE_ONE`` in a group of n rows. Groups of all sizes then have
+noise of the same scale in steps, which one call of the sampler draws.
 
 Groups are disjoint. Under ``ADD_REMOVE`` a row is in one of them; under ``REPLACE_ONE`` a row is replaced by one of the
-same group (otherwise sizes would not be public). In either case all groups together cost as much as one.
+same group (otherwise sizes would not be public). Under either relation all groups together cost as much as a single
+group.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def noisy_stats(
         epsilon: the cost of all groups together.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
-        shares: of epsilon, as in ``SHARES``; public.
+        shares: the shares of epsilon for each measurement, in the order of ``SHARES``; public.
 
     Raises:
         InvalidRequest: epsilon is not a finite number above 0.

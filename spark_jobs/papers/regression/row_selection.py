@@ -1,11 +1,13 @@
-"""A public number of rows of a group, in an order that each row's content and a secret salt decide.
+"""The selection of a public number of rows of a group, in an order that the rows' contents and a secret salt determine.
 
-Sensitivity. Rows of one cell are numbered, so that the rows of a group are distinct, and ordered by a hash of salt,
-cell and number; ties by cell and number. The order of two rows depends on no other row. If n rows are kept at most:
+Sensitivity. Rows of one cell are numbered, so that the rows of a group are distinct. They are ordered by a hash of
+salt, cell and number; ties are broken by cell and number. The order of two rows depends on no other row. If n rows are
+kept at most:
 
 * a row that is replaced by another of its group (``REPLACE_ONE``, sizes public) replaces at most one kept row. Say r is
-  removed and s added. If r was kept, its place goes to s or to the first row that was not kept; otherwise s is not kept
-  either, or displaces the last kept row. The number of kept rows is ``min(size, n)``, which is public.
+  removed and s added. If r was kept, the place of r goes to s or to the first row that was not kept. If r was not kept,
+  s is not kept either, or s takes the place of the last kept row. The number of kept rows is ``min(size, n)``, which is
+  public.
 * a row that is added to a full group may displace another: the kept rows change by a replacement, not by an addition,
   and sums over them must be charged as if a row were replaced under either relation.
 
@@ -27,7 +29,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def kept_counts(cells: Int64Array, counts: Int64Array, *, salt: np.uint64, limit: int = MAX_ROWS) -> Int64Array:
     """How many rows of each cell are among the first ``limit`` rows; private, like the arguments.
 
-    It takes memory for ``limit`` rows and some, and time for all of them.
+    The memory needed is that of somewhat more than ``limit`` rows; the time grows with the number of all rows.
 
     Args:
         cells: the distinct cells of one group, shape (k,).

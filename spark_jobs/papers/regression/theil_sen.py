@@ -5,15 +5,15 @@ lines at a public x is estimated by a private median. The estimate is robust: on
 
 Sensitivity. ``REPLACE_ONE``, n public: given the same order, the estimates of neighbours differ in at most
 ``min(k, n - 1)`` values, as a row is in at most one pair of a matching and each pair is in one matching. The order is
-secret, drawn afresh for each release, and uniform whatever the rows are. By this coupling, a median that is private if
-that many values change is as private if one row changes (Alabi et al., appendix D, lemma 1). For the same reason the
-order in which rows are passed in, or counted cells are expanded, does not matter. A fixed or published order of sorted
-rows is not private: a change of one row shifts all rows after it.
+secret, drawn afresh for each release, and uniform whatever the rows are. By this coupling, a median that is private for
+a change of ``min(k, n - 1)`` values is as private for a change of one row (Alabi et al., appendix D, lemma 1). For the
+same reason the order in which rows are passed in, or counted cells are expanded, does not matter. A fixed or published
+order of sorted rows is not private: a change of one row shifts all rows after it.
 
-A pair of points with the same x gives no estimate, and neither does a pair with a row that lacks a value. So values may
-also appear or vanish. All three medians allow for that: the score ``-|2 #{<= y} - N|`` changes by at most 1 for a value
-that is added or removed and by 2 for one that is replaced, and the smooth bound covers all three cases. Without any
-pair the exponential mechanism is uniform, and the noisy median is the middle plus noise.
+A pair of points with the same x gives no estimate, and neither does a pair with a row that lacks a value. So a changed
+row may also make estimates appear or vanish. All three private medians allow for this: the score ``-|2 #{<= y} - N|``
+changes by at most 1 for a value that is added or removed and by 2 for one that is replaced, and the smooth bound covers
+all three cases. Without any pair the exponential mechanism is uniform, and the noisy median is the middle plus noise.
 
 Under ``ADD_REMOVE`` an additional row changes the matching itself; the mechanism is not defined.
 """
@@ -76,11 +76,11 @@ def theil_sen(
     """The heights of a line through the rows at the public x in ``at``; ``epsilon``-DP under ``REPLACE_ONE``.
 
     Each height costs ``e = epsilon / len(at)``. With k the number of values that a row may change, ``EXPONENTIAL`` and
-    ``WIDE`` have weights ``exp(-(e / 4 k) |2 #{<= y} - N|)`` over a public grid, by
-    ``selection.median_by_exponential``. ``SMOOTH`` adds noise to the lower median, scaled by
-    ``smooth_sensitivity.pairwise_median_bound``, with the whole of e, as the bound accounts for k; it spends at most 10
-    per height, up to which the density is proven. The guarantee is pure, except that ``Density.STUDENT_T`` costs
-    ``continuous_noise.RESIDUAL_DELTA`` per height in addition.
+    ``WIDE`` have weights ``exp(-(e / 4 k) |2 #{<= y} -
+    N|)`` over a public grid, by ``selection.median_by_exponential``. ``SMOOTH`` adds noise to the lower median, scaled
+    by ``smooth_sensitivity.pairwise_median_bound``. It uses the whole of e, as that bound accounts for k, but spends at
+    most 10 per height: the privacy of the density is proven for an epsilon up to 10. The guarantee is pure, except that
+    ``Density.STUDENT_T`` costs ``continuous_noise.RESIDUAL_DELTA`` per height in addition.
 
     Args:
         x: whole numbers from 0 to ``steps``, which represent ``x / steps`` in [0, 1]; shape (n,), n public.
@@ -90,13 +90,15 @@ def theil_sen(
         neighbours: ``REPLACE_ONE``.
         noise: source of the random bits, including those of the order of rows (``SecureNoise`` in production).
         method: the private median.
-        usable: whether a row has both values, shape (n,); the others keep their place in the pairs. None stands for
-            all.
+        usable: whether each row has both values, shape (n,); rows that lack a value keep their place in the pairs. None
+            if all rows have both.
         at: the x at which heights are estimated, in [0, 1]; public.
         matchings: k, at most the number of matchings; None stands for all pairs.
-        lower: the public lower end of released heights, where the box is [0, 1]; estimates are clipped to it.
+        lower: the public lower end of released heights, in units in which the box is [0, 1]; estimates are clipped to
+            it.
         upper: the public upper end.
-        widen: for ``WIDE``, the distance within which a point has the best score, where the box is [0, 1].
+        widen: for ``WIDE``, the distance within which a point gets the best score of any point, in units in which the
+            box is [0, 1].
         density: for ``SMOOTH``, the density of the noise.
 
     Returns:
@@ -144,10 +146,10 @@ def pair_estimates(
     Each estimate is a function of only the two rows of its pair. The number of estimates is private too.
 
     Args:
-        x: of rows in random order, shape (n,).
-        y: likewise.
+        x: the x of the rows, which are in random order; shape (n,).
+        y: the y of the same rows.
         usable: whether each row has both values.
-        steps: of the grid of the rows.
+        steps: the number of steps of the grid of x and y from 0 to 1.
         at: the x in [0, 1].
         rounds: the number of matchings.
         lower: the lower end of the grid of heights.

@@ -3,15 +3,16 @@
 Specification (Chen, Machanavajjhala, Hay, Miklau, *PeGaSus: data-adaptive differentially private stream processing*,
 CCS 2017; Chen 2018, algorithm 16). The deviation of a group G of steps is ``dev(G) = sum |c_i - mean(G)|``. If no group
 is open, step t opens one, without a test, and a noisy threshold ``theta + Lap`` is drawn for it. Otherwise t is tested:
-if ``dev(G + t) + Lap`` is below the group's threshold, t joins G; if not, G is closed and t is a closed group of its
-own. A group is also closed when it has ``max_group`` steps.
+if ``dev(G + t) + Lap`` is below the group's threshold, t joins the open group G; if not, G is closed and t becomes a
+group of its own, which is closed at once. A group is also closed when it has ``max_group`` steps.
 
 Guarantee: epsilon-DP for a row that is added or removed at one step, with noise of scale ``2 / e1`` on a threshold and
-``4 / e2`` on a test, ``e1 + e2 = epsilon``; with twice the noise also for a row that is replaced, possibly at another
-step.
-Sensitivity. One count changes by 1, so ``dev`` changes by at most ``2 (1 - 1 / |G|)``: its own term by ``1 - 1 / |G|``,
-the others by ``1 / |G|`` each. It is not monotone. Here it is rounded to multiples of ``1 / PARTS``; as rounding
-commutes with whole shifts, the rounded value moves by at most ``2 PARTS`` of them.
+``4 / e2`` on a test, ``e1 + e2 = epsilon``. With twice the noise, epsilon-DP also for a row that is replaced, possibly
+by a row at another step.
+Sensitivity. One count changes by 1, so ``dev`` changes by at most ``2 (1 - 1 / |G|)``: the term of the changed step by
+``1 - 1 / |G|``, the others by ``1 / |G|`` each. ``dev`` is not monotone in the counts. Here ``dev`` is rounded to
+multiples of ``1 / PARTS``; as rounding commutes with whole shifts, the rounded value moves by at most ``2 PARTS`` such
+multiples.
 Proof. The tests of one group are an instance of the sparse vector technique with cut-off 1 and sensitivity 2, at cost
 epsilon for any number of tests (``sparse_vector``). The steps of an instance are those of its group and the one that
 closed it, which starts no instance: every step is used by exactly one instance. Given the previous answers, an instance
@@ -44,7 +45,7 @@ class GroupState:
         step: the number of steps so far.
         start: the first step of the last group.
         open: whether the last group may grow.
-        level: the noisy threshold of the last group, in parts.
+        level: the noisy threshold of the last group, in parts (multiples of ``1 / PARTS`` rows).
         counts: the exact counts of the open group, ascending; empty if no group is open.
     """
 
@@ -77,7 +78,8 @@ def group_steps(
     Args:
         state: the state after the previous step.
         counts: exact counts of the next steps, whole numbers of at least 0.
-        levels: a noisy threshold for each step, in parts; used if the step opens a group.
+        levels: a noisy threshold for each step, in parts (multiples of ``1 / PARTS`` rows); used if the step opens a
+            group.
         tests: noise for each step, in parts; used if the step is tested.
         max_group: the largest number of steps of a group, at least 1; public.
 

@@ -2,29 +2,32 @@
 
 Specification (Chen 2018, section 5.5). A public tree groups states (sensors into rooms, rooms into buildings); every
 node has a stream, the counts of the states below it. *HS-PGS* runs PeGaSus (``pegasus``) on each stream at
-``epsilon / h`` for h levels. *PHS-PGS* first decides at every step which nodes are worth refining (``pruning``); the
-nodes below one that is not refined are published as 0 and take no part in groups, and their budget goes to the noise of
-that node. This implementation differs: the pruning is private (that of algorithm 18 is not); smoothing weights counts
-by their noise, which differs between steps; and the aggregates are adjusted to add up (``consistency``).
+``epsilon / h`` for h levels. *PHS-PGS* first decides at every step which nodes are worth refining (``pruning``); if a
+node is not refined, the nodes below it are published as 0 and take no part in groups, and their budget is used to
+reduce the noise of the node itself. This implementation differs from the source: the pruning is private (the source's
+algorithm 18 is not); smoothing weights counts by their noise, which differs between steps; and the aggregates are
+adjusted to add up (``consistency``).
 
-Neighbours: a person has up to ``max_rows`` events in the stream, at one step in several states or at several steps;
-these events are added or removed (ADD_REMOVE) or replaced by others (REPLACE_ONE).
+Neighbours: all events of one person are added or removed (ADD_REMOVE) or replaced by others (REPLACE_ONE). A person has
+up to ``max_rows`` events in the stream, at one step in several states or at several steps.
 Cost: ``epsilon`` for a stream of any length. It is split as pruning ``e_r``, groups ``e_g``, counts ``e_p``.
 
-Proof, for one event that is added at step t. It changes by at most 1 the counts at t of one node in each level, a path,
-and no others. *Pruning*: the trees of different steps hold disjoint rows, so all answers together are ``e_r``-DP
-(``pruning``). The other parts have independent noise, and for them the set of measured nodes is a public fact.
-*Groups*: given this set, the tests of a node are those of one stream, which consists of the node's measured steps, at
-``e_g / h``. *Counts*: the noise of a measured node costs ``e_p / h`` if its children are measured as well or if it is a
-state, and ``(l (e_p + e_g) - e_g) / h`` if they are not, where l is the number of levels from the node to the states.
-So on a path that ends at such a node, groups and counts of the ``h - l`` nodes above cost ``(e_p + e_g) / h`` each, and
-its own cost ``l (e_p + e_g) / h``: together ``e_p + e_g``, on every path. These costs compose to epsilon. *A replaced
-event* is one removed and one added, which the noise of all parts covers. *Several events*: all parts run at ``epsilon /
-max_rows``, and the argument is applied once for each event; weighting each of a person's events by one over their
-number, as the source proposes, is equivalent. Shares of levels and events are rounded down.
+Proof, for one event that is added at step t. It changes the counts at t of the nodes on one path, one node in each
+level, by at most 1, and no other counts. *Pruning*: the trees of different steps hold disjoint rows, so all answers
+together are ``e_r``-DP (``pruning``). The other parts have independent noise, and for them the set of measured nodes is
+a public fact. *Groups*: given this set, the tests of a node are those of one stream, which consists of the node's
+measured steps, at ``e_g / h``. *Counts*: the noise of a measured node costs ``e_p / h`` if its children are measured as
+well or if it is a state, and ``(l (e_p + e_g) - e_g) / h`` if its children are not measured, where l is the number of
+levels from the node to the states. So on a path whose last measured node has l levels to the states, groups and counts
+cost ``(e_p + e_g) / h`` at each of the ``h - l`` nodes above and ``l (e_p + e_g) / h`` at the last node: together
+``e_p + e_g``, on every path. These costs compose to epsilon. *A replaced event* is one removed and one added, which the
+noise of all parts covers. *Several events*: all parts run at ``epsilon / max_rows``, and the argument is applied once
+for each event; weighting each of a person's events by one over their number, as the source proposes, is equivalent.
+Shares of levels and events are rounded down.
 
-Estimates are post-processing and cost nothing. Noise is drawn only for measured nodes, and which these are is public.
-The memory is that of the open groups. Store the new state before the results of its steps are published.
+Estimates are post-processing and cost nothing. Noise is drawn only for measured nodes, and it is public which nodes are
+measured. The state needs the memory of the open groups. Store the new state before the results of its steps are
+published.
 """
 
 from __future__ import annotations
@@ -69,7 +72,8 @@ class HierarchyShape:
         max_rows: the largest number of events of a person in the stream; see the module.
         prune_share: the share of epsilon for pruning; with 0, every node is measured at every step.
         group_share: the share of epsilon for grouping steps.
-        refine_from: about the number of rows from which a node is refined, in units of the noise scale of one level.
+        refine_from: the approximate number of rows from which a node is refined, as a multiple of the noise scale of
+            one level.
         threshold, max_group, smoother: for every node, as in ``PegasusShape``.
         consistent: whether the estimates are adjusted to add up.
         spendings: the costs of pruning (if any), groups and counts; derived from the other attributes.
@@ -184,11 +188,12 @@ class HierarchySteps:
 
     Attributes:
         first: the index of the first of these steps in the stream, from 0.
-        levels: the number of levels whose budget each node's count has, shape (n, nodes): 0 if the node is pruned,
-            above 1 if the nodes below it are.
+        levels: the number of levels whose budgets were spent on each node's count, shape (n, nodes): 0 if the node is
+            pruned, above 1 if the nodes below it are pruned.
         noisy: noisy counts, shape (n, nodes); 0 for pruned nodes.
-        starts: the first step of the group, counted in the node's measured steps; -1 for pruned nodes.
-        estimates: of the counts, at least 0, shape (n, nodes); 0 for pruned nodes.
+        starts: the first step of each node's group, counted in the node's measured steps; shape (n, nodes); -1 for
+            pruned nodes.
+        estimates: estimates of the counts, at least 0, shape (n, nodes); 0 for pruned nodes.
     """
 
     first: int

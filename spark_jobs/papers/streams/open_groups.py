@@ -1,11 +1,11 @@
 """The open groups of several streams of counts, and how the next steps extend or close them; deterministic.
 
-The state has one array for each field, over all streams. There are two ways through the next steps, which give the same
-bits, the state included: ``across_streams`` handles all streams at once, one step after the other, and ``along_steps``
-all steps of one stream, one stream after the other. A group depends on earlier groups, so one array operation cannot
-cover both streams and steps. Across streams, a step of 10,000 streams takes a few milliseconds, but a million steps of
-a single stream would take minutes. The law of a step (``grouping.rounded_deviation``) and the estimates' formulas
-(``smoothing``) are the same code.
+The state has one array for each field, over all streams. Two functions handle the next steps, and give the same results
+and the same state, bit for bit: ``across_streams`` handles all streams at once, one step after the other, and
+``along_steps`` handles all steps of one stream, one stream after the other. A group depends on earlier groups, so one
+array operation cannot cover both streams and steps. ``across_streams`` takes a few milliseconds for a step of 10,000
+streams, but would take minutes for a million steps of a single stream. Both use the same code for the deviation of a
+group (``grouping.rounded_deviation``) and for the estimates (``smoothing``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class PegasusState:
         step: the number of steps of each stream so far, shape (streams,).
         start: the first step of each stream's last group.
         open: whether this group is open, so that it may grow.
-        level: the noisy threshold of each stream's open group, in parts; 0 if there is none.
+        level: the noisy threshold of each stream's open group, in parts (multiples of ``1 / PARTS`` rows); 0 if no
+            group is open.
         counts: the exact counts of the open groups' steps, one stream after the other, in any order within a group.
         noisy: the noisy counts of the same steps, ascending in each group.
         weights: the weights of ``noisy`` if their noise differs (``hierarchy``); else empty.
@@ -83,8 +84,9 @@ class GroupedSteps:
 
     Attributes:
         starts: the first step of each step's group, counted in the steps of its stream; -1 for a step that is left out.
-        estimates: of the counts, not clipped; 0 for a step that is left out.
-        weights: the total weight of each step's group so far; its size without weights; 1 for a step that is left out.
+        estimates: estimates of the counts, not clipped; 0 for a step that is left out.
+        weights: the total weight of each step's group so far; if counts have no weights, the number of steps of the
+            group so far; 1 for a step that is left out.
     """
 
     starts: Int64Array
@@ -104,11 +106,12 @@ class NextSteps:
     Attributes:
         exact: their counts, from 0 to 2^40.
         drawn: their random values.
-        taken: whether a step belongs to its stream; the others are left out.
+        taken: whether a step belongs to its stream; other steps are left out.
         max_group: the largest number of steps of a group.
         smoother: the estimate from a group's noisy counts.
-        variance: of the noise of a count; with weights, of a count with weight 1.
-        weights: of the noisy counts if their noise differs (``smoothing.smooth``); None if it does not.
+        variance: the variance of the noise in a count; if counts have weights, in a count of weight 1.
+        weights: the weights of the noisy counts if their noise differs (``smoothing.smooth``); None if all have the
+            same noise.
     """
 
     exact: Int64Array

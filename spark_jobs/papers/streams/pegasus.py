@@ -4,18 +4,19 @@ Specification (Chen, Machanavajjhala, Hay, Miklau, CCS 2017; Chen 2018, algorith
 ``y_t = c_t + noise`` of scale ``1 / e_p``; group t with earlier steps at ``e_g`` (``grouping``); smooth over the y of
 its group (``smoothing``), and publish.
 
-Neighbours: one row is one event. Under ADD_REMOVE it is added or removed; under REPLACE_ONE it may move to another
-step, and all noise is twice as large. The relation is about events: the loss of a person with k events is k epsilon.
-Two secrets of the form "in this state" and "in that state" at the same time are two steps of ADD_REMOVE apart, or one
-of REPLACE_ONE.
+Neighbours: one row is one event. Under ADD_REMOVE an event is added or removed; under REPLACE_ONE an event may move to
+another step, and all noise is twice as large. The relation is about events: the loss of a person with k events is k
+epsilon. Two tables that differ only in the state of one person at one time are two changes apart under ADD_REMOVE, and
+one change apart under REPLACE_ONE.
 Cost: ``e_p + e_g`` for a stream of any length.
 Proof. Steps are disjoint: an added row changes one count, and all y together are ``e_p``-DP. The groups together are
 ``e_g``-DP (``grouping``). The two have independent noise and compose; smoothing uses nothing else. A replaced row is
 one removed and one added.
 
-For the first of the next steps it is known which groups are open, so that only the noise that can be used is drawn;
-this depends on the answers of earlier tests, which are paid for. The memory is that of the open group. Store the new
-state before the results of its steps are published: steps that are released twice with fresh noise cost twice.
+When the first of the next steps comes, it is known whether a group is open, so that only the noise that will be used
+for this step is drawn. This depends on the answers of earlier tests, which are paid for. The state needs the memory of
+the open group. Store the new state before the results of its steps are published: steps that are released twice with
+fresh noise cost twice.
 """
 
 from __future__ import annotations
@@ -165,9 +166,9 @@ def draw_tests(
 
     Args:
         is_open: whether the group of each stream is open before the first step: if so, the first step is tested and
-            needs only noise for the test; otherwise it begins a group and needs only a threshold. For later steps both
-            are drawn, as this is not known yet.
-        taken: whether a step belongs to its stream; nothing is drawn for the others.
+            needs only noise for the test; otherwise the first step begins a group and needs only a threshold. For later
+            steps both are drawn, as it is not yet known which of the two they need.
+        taken: whether a step belongs to its stream; nothing is drawn for other steps.
         epsilon: the cost of all groups of a stream.
         threshold: the largest deviation of a group, times epsilon.
         neighbours: the neighbouring relation.

@@ -4,8 +4,9 @@ Where most of a domain is empty, measuring every leaf of its hierarchy spends bu
 for each node whose parent is refined, whether it is refined as well; its cost does not depend on the height of the
 tree.
 
-Neighbours and sensitivity: a row that is added or removed changes by 1 the counts of the nodes on one path from the
-root to a leaf. Every node has noise of its own and the threshold has none, so this is not the sparse vector technique.
+Neighbours and sensitivity: a row that is added or removed changes the counts of the nodes on one path from the root to
+a leaf by 1 each. Every node has noise of its own and the threshold has none, so this is not the sparse vector
+technique.
 
 Guarantee: ``epsilon``-DP when a row is added or removed. A replaced row changes two paths, so that the same mechanism
 at half of epsilon is ``epsilon``-DP under replacement.
@@ -13,13 +14,13 @@ at half of epsilon is ``epsilon``-DP under replacement.
 There are two ways of testing; a public rule selects one (``node_noise``).
 
 *Falling scores* (after Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016). A node at depth j with count c has the score
-``b = max(c - j d, t - d)``; it is refined iff ``b + noise > t``, with two-sided geometric noise of ``e`` for one row
-and a whole ``d >= 1``. Let D' have one row more. Off its path nothing differs. On the path let v be the deepest node
-whose score under D' lies above the floor ``t - d``, by a whole ``a >= 1``. Deeper ones have the same score: they lose
-nothing. Scores rise by at least d per level towards the root, so the j-th ancestor of v lies ``(j - 1) d + a`` or more
-above the threshold. A node loses e where its score under D is at most t, and ``ln((1 + r - r^(m+1)) / (1 + r - r^m))``
-where it is t + m, with ``r = e^-e``. So the sum is largest at a = 1: ``2 e`` for v and its parent, and the sum of these
-logarithms over m = d, 2d, ... for the others.
+``b = max(c - j d, t - d)``; it is refined iff ``b + noise > t``, with two-sided geometric noise that is ``e``-DP for
+one row, and a whole ``d >= 1``. Let D' have one row more than D. Off the path of this row nothing differs. On the path
+let v be the deepest node whose score under D' lies above the floor ``t - d``, by a whole ``a >= 1``. Deeper nodes on
+the path have the same score under D and D': they lose nothing. Scores rise by at least d per level towards the root, so
+the j-th ancestor of v lies ``(j - 1) d + a`` or more above the threshold. A node loses e where its score under D is at
+most t, and ``ln((1 + r - r^(m+1)) / (1 + r - r^m))`` where it is t + m, with ``r = e^-e``. So the total loss is largest
+at a = 1: ``2 e`` for v and its parent, and the sum of these logarithms over m = d, 2d, ... for the other ancestors.
 
 - For ``e <= 1`` and ``d >= 1 / e`` it is at most ``(1 + 1 / (1 - 1/e)) e``, a geometric series: so
   ``e = (e - 1) / (2e - 1) epsilon``, with Euler's number on the right, suffices.
@@ -78,7 +79,7 @@ def refined_nodes(
     Args:
         counts: exact counts of disjoint cells, integers, shape (N,): the leaves. A node of height k groups
             ``branching ** k`` of them, the last node of a level perhaps fewer.
-        threshold: about the number of rows from which a node is worth refining; public.
+        threshold: the approximate number of rows from which a node is refined; public.
         epsilon: the total cost.
         neighbours: the neighbouring relation.
         noise: sampler of the mechanism's noise (``SecureNoise`` in production).
@@ -116,7 +117,7 @@ def refined_levels(
     neighbours: Neighbours,
     noise: Noise,
 ) -> tuple[BoolArray, ...]:
-    """``refined_nodes`` for any public tree and for tables of disjoint rows at once, at the cost ``epsilon`` in all.
+    """``refined_nodes`` for any public tree, and for several tables of disjoint rows at once; ``epsilon`` covers all.
 
     Args:
         totals: exact counts of the levels that may be refined, the root first, each of shape (..., nodes of the level);

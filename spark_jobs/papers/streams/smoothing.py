@@ -17,10 +17,10 @@ class Smoother(StrEnum):
     """The estimate of a step from the noisy counts of its group up to this step.
 
     ``MEAN`` has the smallest error if the true counts of a group are nearly equal; ``MEDIAN``, the default, is robust
-    to steps that are in a group by chance. ``JAMES_STEIN`` shrinks the step's own count towards the mean, the less so
-    the more the group varies beyond its noise: ``mean + max(0, 1 - (m - 3) / sum ((y_i - mean)^2 / v_i)) (y_t - mean)``
-    for m counts with noise of variances v_i. (Equation 5.7 of Chen 2018 adds the count instead of the mean, has m - 2,
-    and does not take the positive part; it is worse than no smoothing.)
+    to steps that are in a group by chance. ``JAMES_STEIN`` shrinks the step's own count towards the mean, less strongly
+    if the group varies more than its noise explains: ``mean + max(0, 1 - (m - 3) / sum ((y_i - mean)^2 / v_i)) (y_t -
+    mean)`` for m counts with noise of variances v_i. (Equation 5.7 of Chen 2018 adds the count instead of the mean, has
+    m - 2, and does not take the positive part; it is worse than no smoothing.)
     """
 
     MEAN = "mean"
@@ -31,13 +31,14 @@ class Smoother(StrEnum):
 def smooth(
     noisy: Int64Array, starts: Int64Array, *, smoother: Smoother, variance: float, weights: Int64Array | None = None
 ) -> FloatArray:
-    """The estimate of every step from the steps up to it.
+    """The estimate of every step, from the noisy counts of its group up to this step.
 
     Args:
         noisy: noisy counts, shape (n,); the first of them begins a group.
         starts: the index in ``noisy`` at which each step's group begins, shape (n,).
-        smoother: the estimate.
-        variance: of the noise, for ``JAMES_STEIN``; with weights, the variance for weight 1.
+        smoother: the kind of estimate.
+        variance: the variance of the noise, for ``JAMES_STEIN``; if there are weights, the variance of the noise in a
+            count of weight 1.
         weights: whole numbers of at least 1, proportional to inverse variances, shape (n,), if the noise differs
             between steps: means and medians are then weighted.
     """
@@ -64,13 +65,13 @@ def smooth_groups(
     variance: float,
     weights: Int64Array | None = None,
 ) -> FloatArray:
-    """The estimate of the newest step of each of several groups, equal to the one by ``smooth``.
+    """The estimate of the newest step of each of several groups; ``smooth`` gives the same estimates.
 
     Args:
         noisy: noisy counts of one group after the other, ascending in each.
         sizes: the number of counts in each group, at least 1, shape (groups,).
         newest: the noisy count of each group's newest step, shape (groups,).
-        smoother: the estimate.
+        smoother: the kind of estimate.
         variance: as in ``smooth``.
         weights: as in ``smooth``, in the order of ``noisy``.
     """

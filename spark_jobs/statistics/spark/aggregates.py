@@ -89,15 +89,15 @@ def unit_totals(rows: DataFrame, values: Sequence[str], unit: str, counts: Colum
     """One row for each unit and cell, with totals of the unit's values there; rows that do not count stay unchanged.
 
     The result for a unit depends on its own rows alone, so that tables which differ by one unit give the same rows for
-    all others. Therefore totals are sums of whole numbers (``whole_steps``): a sum of doubles depends on the order in
-    which an engine adds, and this on how all rows are partitioned, so that other units could decide what is left of the
-    1 in 1e308, -1e308 and 1. A missing value adds nothing; a total is missing where all values are missing.
+    all others. Therefore totals are sums of whole numbers (``whole_steps``). A sum of doubles depends on the order of
+    its terms: 1e308, -1e308 and 1 add up to 0 or to 1. That order depends on how an engine partitions all rows, so that
+    other units could change a unit's total. A missing value adds nothing; a total is missing if all values are missing.
 
     Args:
         rows: a table with the columns named below; of other columns, the values of one of the added rows are kept.
         values: the names of the columns of each dimension and then of each measure, as for ``row_of``.
         unit: the name of the column of units.
-        counts: whether a row counts if it lies in a cell.
+        counts: whether a row counts, provided that it lies in a cell.
         design: dimensions and measures.
     """
     summed = values[len(design.by) :]
@@ -117,8 +117,8 @@ def _total(value: Column, measure: Measured) -> Column:
 def summed_steps(measure: Measured) -> tuple[float, float]:
     """The step to which the values in a unit's total are rounded, and the largest size of a value: powers of two.
 
-    The step is as fine as doubles are at the larger bound, and finer than a lattice step. A value beyond the largest
-    size, which is 2,048 times the first power of two above the larger bound, counts as that.
+    The step is as fine as doubles are at the larger bound, and finer than a lattice step. The largest size is 2,048
+    times the first power of two above the larger bound; a value beyond this size is clipped to it.
     """
     _, exponent = math.frexp(max(map(abs, measure.bounds)))
     return math.ldexp(1.0, exponent - 51), math.ldexp(1.0, exponent + 11)
@@ -139,10 +139,11 @@ def cell_of(row: Column) -> Column:
 
 
 def with_units(rows: DataFrame, key: str, unit: str, design: AggregateCells) -> DataFrame:
-    """The rows, where a measure that counts units is 1 for one complete row of each unit in each cell and 0 for others.
+    """The rows, with the measure that counts units: 1 for one complete row of each unit in each cell, 0 for other rows.
 
-    Only the choice of that row depends on other rows, and only on rows of the same unit: see ``mechanisms.cell_sums``.
-    Without such a measure the rows are unchanged. If ``rows`` are partitioned by unit, nothing is shuffled.
+    Which row has the 1 depends only on rows of the same unit, and nothing else in a row depends on other rows: see
+    ``mechanisms.cell_sums``. Without such a measure the rows are unchanged. If ``rows`` are partitioned by unit,
+    nothing is shuffled.
 
     Args:
         rows: a table with the rows' arrays (``row_of``) and units.

@@ -1,8 +1,8 @@
 """The pass over the table that counts and sums the rows of each key.
 
 A statistic encodes the cell, or the group, of a row as a packed integer key; the result is the keys that occur, with
-their counts and sums. All of them are whole numbers, so that neither the order of rows nor a partition that is computed
-again changes a bit.
+their counts and sums. Keys, counts and sums are whole numbers, so that neither the order of rows nor a partition that
+is computed again changes a bit.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def sums_by_key(
     """The keys that occur among the rows of ``df``, in any order, and the counts and sums of each key's rows.
 
     Spark first aggregates within every partition, so that the amount of shuffled and collected data is bounded by the
-    number of distinct keys, not by that of the rows. The result is collected in slices of ``SLICE_BYTES``; where there
-    are several, the executors keep it meanwhile, so that the rows are read once.
+    number of distinct keys, not by the number of rows. The result is collected in slices of ``SLICE_BYTES``. If there
+    are several slices, the executors keep the result until all slices are collected, so that the rows are read once.
 
     Args:
         df: as in ``count_keys``.

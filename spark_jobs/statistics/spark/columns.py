@@ -75,9 +75,9 @@ def lists_by_cases() -> Iterator[None]:
 def listed_place(value: Column, places: Mapping[str, int]) -> Column:
     """The place of a text or whole number in a public list, a bigint; null if it is not listed. Row-wise and total.
 
-    The list is one literal map, in which Spark looks up by hash, without a join or a pass over the table. Within
-    ``lists_by_cases`` it is runs of sorted keys instead: a row is compared with the first key of each run, and with all
-    keys of its own run.
+    The list is a literal map in which Spark looks a key up by its hash, without a join or a pass over the table. Within
+    the context ``lists_by_cases``, the sorted keys are divided into runs instead: a row is compared with the first key
+    of each run, and with all keys of the run that it belongs to.
     """
     text = value.cast("string")
     if not _BY_CASES.get():

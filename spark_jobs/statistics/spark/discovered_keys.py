@@ -58,10 +58,10 @@ def one_row_of_a_unit(df: DataFrame, row: str, unit: str, place: str) -> DataFra
 
 
 def key_batches(df: DataFrame, row: str, design: DiscoverableCells, *, min_units: int) -> Iterator[KeyBatch]:
-    """The keys of at least ``min_units`` complete rows, with their sums; each key in exactly one batch.
+    """The keys with at least ``min_units`` complete rows, and their sums; each key is in exactly one batch.
 
-    The driver reads one of ``PARTITIONS`` partitions at a time. Only keys that can be released are read: those with
-    fewer rows are not, whatever the noise (``mechanisms.discovered_keys``).
+    The driver reads one of ``PARTITIONS`` partitions at a time. Keys with fewer rows are not read, as they are never
+    released, whatever the noise (``mechanisms.discovered_keys``).
 
     Args:
         df: rows from ``key_row_of``.

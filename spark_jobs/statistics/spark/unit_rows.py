@@ -34,7 +34,7 @@ def unit_rows(rows: DataFrame, values: Sequence[str], unit: str, counts: Column,
         values: the names of the columns of each dimension, and last of a column of ones, which becomes the number of
             rows.
         unit: the name of the column of units.
-        counts: whether a row counts if it has a group in each dimension.
+        counts: whether a row counts, provided that it has a group in each dimension.
         design: the dimensions.
     """
     *dimensions, number = values
