@@ -47,7 +47,7 @@ def release_of(home: Path, account: str) -> Release:
     return Release.from_json(manifest.read_bytes())
 
 
-@pytest.mark.usefixtures("airflow_database")
+@pytest.mark.usefixtures("airflow_database", "shared_java")
 def test_each_case_has_its_outcome(
     airflow_ledger: PrivacyLedger, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
