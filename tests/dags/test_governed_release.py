@@ -1,6 +1,7 @@
 """A budget that is asked for, approved, waited for and spent, by an Airflow of separate processes.
 
-The scheduler runs the tasks, the triggerer waits for the budget, a person answers through the API, and Spark counts.
+The scheduler runs the tasks, the triggerer waits for the budget, a person answers through the API, and the engine that
+starts soonest counts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tests.support.accounts import open_bound
 from tests.support.ledgers import new_ledger
 from tests.support.live_airflow import LiveAirflow, live_airflow
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow, pytest.mark.verify]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.verify]
 
 DAG_ID = "governed"
 HELD = "release is held back: "
@@ -53,7 +54,7 @@ with DAG("governed", schedule=None) as dag:
         diagnostics="roc_curve",
         epsilon="1",
         output=RELEASES,
-        master="local[1]",
+        master="embedded",
         on_success_callback=PrivacyBudgetNotifier(account="visits"),
     )
     [budget, again] >> release

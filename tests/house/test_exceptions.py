@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import copy
 import importlib
@@ -55,11 +54,10 @@ def ours() -> dict[str, str]:
     """The names of the exception classes that a module of ours defines, with their modules."""
     bases: dict[str, set[str]] = {}
     places: dict[str, str] = {}
-    for path in product_modules():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                bases[node.name] = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
-                places[node.name] = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in product_modules():  # by expression: all trees of the product took a second of each collection
+        for name, of in re.findall(r"^ *class (\w+)\(([^)]*)\)", path.read_text(), re.MULTILINE):
+            bases[name] = {base.rpartition(".")[2] for base in re.findall(r"[\w.]+", of)}
+            places[name] = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     known = {name for name, value in vars(builtins).items() if isinstance(value, type) and is_exception(value)}
     known |= {name for each in bases.values() for name in each if re.fullmatch(r"Airflow\w*Exception", name)}
     while more := {name for name, of in bases.items() if of & known} - known:
