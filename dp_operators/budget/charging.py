@@ -92,7 +92,7 @@ class ChargingLedger(LedgerReader):
             manifest_sha256: the hash of the manifest.
             events: the mechanism events of the draw; None if they are unknown.
             figures: the headline figures of the manifest, as ``HeadlineFigure.to_dict`` returns them; None if they are
-                unknown. A repeated call keeps the figures of the first.
+                unknown. A repeated call keeps the figures of the first call.
             actor: who requests it.
 
         Raises:
@@ -264,7 +264,7 @@ class ChargingLedger(LedgerReader):
         Raises:
             ChargeConflict: another object is recorded for these steps, the steps do not follow the last recorded ones,
                 or the charge is burnt or void.
-            InvalidRequest: no such charge, or not a hash.
+            InvalidRequest: there is no such charge, or a hash is not valid.
         """
         recorded = RecordedSteps(
             charge=validation.name_of("charge", id),

@@ -1,4 +1,4 @@
-"""Composition: how the costs of charges add up, and whether one more fits into a cap.
+"""Composition: how the costs of charges add up, and whether a further charge fits into a cap.
 
 Every rule below is a *privacy filter*: mechanisms, their costs, and whether to continue may be chosen adaptively, after
 all earlier answers, and everything released together still has the cap's guarantee under the account's neighbours.

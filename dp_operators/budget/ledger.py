@@ -79,10 +79,10 @@ class PrivacyLedger(ChargingLedger):
             neighbours: the neighbour relation of every charge.
             unit: the privacy unit that the guarantee protects.
             tables: the tables that this account alone pays for: absolute paths, URIs or ``catalog:db.name``, or
-                bindings, which also describe the tables (see ``spark_jobs.contract.binding``). None may overlap with
-                another bound table. Symbolic links on this machine are followed.
-            outputs: the folders that releases of this account alone may be written to: absolute paths or URIs. None may
-                overlap with a bound table.
+                bindings, which also describe the tables (see ``spark_jobs.contract.binding``). No table may overlap
+                with another bound table. Symbolic links on this machine are followed.
+            outputs: the folders that releases of this account alone may be written to: absolute paths or URIs. No
+                folder may overlap with a bound table.
             blocks: the block expression, such as ``day(visited_at)``; by default ``all`` is the only block.
             unit_stays: whether each privacy unit stays in one block, so that each block has the whole cap. True by
                 default if a unit is a row. If False, charges add up across blocks.

@@ -46,11 +46,11 @@ def binding_of(
         table: a path, a URI, ``catalog:db.name`` or ``jdbc:connection.schema.table``.
         schema: a JSON file of a binding or of its columns, a Parquet file, or a folder of Parquet files laid out like a
             snapshot of the table; or a csv file, whose header gives the names and ``columns`` the types.
-        columns: names, types, domains and facts (``contract.column_text``), such as
-            ``age int between 0 and 120, `amount, net` decimal(10,2)``.
+        columns: names, types, domains and facts (``contract.column_text``), such as ``age int between 0 and 120,
+            `amount, net` decimal(10,2)``.
         form: ``parquet``, ``orc``, ``csv``, ``json``, ``delta``, ``iceberg``, ``catalog`` or ``jdbc``; by default the
-            format of the earlier binding or of the schema, else what the table's name implies, and ``parquet`` for a
-            path.
+            format of the earlier binding or of the schema, or else the one that the table's name implies, which for a
+            path is ``parquet``.
         version_columns: the partition columns that make a version.
         version_folders: how many levels of folders below the table a version lies; 1 by default.
         public_columns: columns that are public, in addition to those of the earlier binding.

@@ -66,7 +66,7 @@ def move(source: PrivacyLedger, target: PrivacyLedger, *, actor: str) -> Head:
 
     Raises:
         InvalidRequest: the old ledger fails its verification or was moved elsewhere, or the new one is not empty.
-        LedgerUnavailable: one of them cannot be reached.
+        LedgerUnavailable: one of the two ledgers cannot be reached.
     """
     if source.name == target.name:
         raise InvalidRequest("to", target.name, "must be another database", "name a new one")

@@ -487,8 +487,8 @@ class LinearRegressionOperator(DiagnosticOperator):
             at most 256 rows, and for 10 in larger groups.
         public_sizes: under ``replace_one``: whether each group's size is public, and a row that is replaced stays in
             its group and within the request's filter. This is a weaker guarantee than ``replace_one`` alone, so the
-            request must ask for it. Filters, groups and blocks may then read only declared public columns, and none
-            that x or y reads.
+            request must ask for it. Filters, groups and blocks may then read only columns that are declared public and
+            that neither x nor y reads.
         confidence: nominal level of intervals.
         x, y: each a column of numbers or booleans, or an expression.
         x_bounds, y_bounds: public bounds; values of x and y are clipped to them.
@@ -590,8 +590,8 @@ class AggregatesOperator(DiagnosticOperator):
         max_rows: the most rows of a unit, at most the account's; ``auto`` for a bound that a separate release chooses
             first, under differential privacy; or ``{"release": URI}`` of a release that has chosen one.
         max_rows_limit: with ``auto``, the largest bound that may be chosen; the account's if left out.
-        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default from 0.02 to 0.5, and
-            larger for a table with fewer cells.
+        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default between 0.02 and 0.5, the
+            larger, the fewer cells the table has.
         marginals: tables by fewer dimensions that are measured too, each as a list of dimensions; an empty list stands
             for the total. All tables are made consistent. Without marginals, the cells get all of the budget.
         weights: the relative shares of the budget, first of the cells and then of each marginal; equal if None.

@@ -56,7 +56,8 @@ class ReleaseDiagnosticsOperator(ApplicationOperator):
         diagnostics: what to release: a kind, or a list of kinds, with or without options. An ``ecdf`` may be compared
             with an earlier release, which ``compare_with`` names in the same ways as ``model``.
         epsilon, delta: the full cost, as exact decimals.
-        rho: the full cost in place of them, in a ``zcdp`` account; it pays for tables of aggregates by Gaussian noise.
+        rho: the full cost in a ``zcdp`` account, in place of epsilon and delta; for tables of aggregates, whose noise
+            is then Gaussian.
         neighbours: ``add_remove`` (the default) or ``replace_one``.
         unit: the privacy unit; one row by default.
         where: a filter in the allowed syntax.

@@ -50,7 +50,8 @@ class ChargedRequest(Generic[AnyRequest]):
 
     Attributes:
         written: the request as its author wrote it.
-        request: the completed request: on the terms of its key's charge if there is one, otherwise on today's.
+        request: the completed request: if its key has a charge, on the terms of this charge, otherwise on today's
+            terms.
         account: the account that pays.
         output: normalized URI of the folder of releases.
         key: the release key, or a stream's; for a federated release, the key of its agreement.

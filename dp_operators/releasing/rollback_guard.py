@@ -2,7 +2,8 @@
 
 Before noise can be drawn for a charge, the audit log's entry that reserved it is anchored: the name of an object beside
 the releases holds the entry's number and hash. A ledger that was restored from an older backup has no entry of that
-number, or one with another hash. So the next reservation into the same store detects it, and freezes the ledger.
+number, or one with another hash. So the next reservation into the same store detects the rollback, and freezes the
+ledger.
 
 After a reconciliation, the log continues differently from before. A new *epoch* of anchors begins then, and anchors of
 earlier epochs are no longer compared.

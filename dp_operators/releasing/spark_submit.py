@@ -33,7 +33,7 @@ _REMOVING = """trap 'exit 143' TERM INT; trap 'rm -f -- "$0"' EXIT; "$@" """
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSubmit(ProcessRunner):
-    """What the backends behind ``spark-submit`` have in common.
+    """The base of the backends that start the application by ``spark-submit``.
 
     Settings are passed in a private file instead of the command line. The application's own secret, the salt, belongs
     in ``environment`` or in a secret that the cluster mounts.

@@ -104,7 +104,7 @@ def follow_stream(
     Args:
         charged: the stream, with ``follow``.
         runner: where the Spark application runs.
-        checkpoint: URI of the folder for checkpoints, inside the privacy boundary; each stream has its own below.
+        checkpoint: URI of the folder for checkpoints, inside the privacy boundary; each stream has a sub-folder of it.
         until: an instant with a time zone; the call returns once the steps that are closed by then are released.
         allotment: a sub-budget of the account that must be able to pay as well.
         actor: who requests it, for the audit log.

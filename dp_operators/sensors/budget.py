@@ -53,7 +53,7 @@ class PrivacyBudgetSensor(TextTemplates, BaseSensorOperator):
     Args:
         account: the ledger account.
         epsilon, delta: the cost of the release, as exact decimals; templated, like ``account``, ``blocks`` and the ids.
-        rho: the cost in place of them, in a ``zcdp`` account; templated.
+        rho: the cost in a ``zcdp`` account, in place of epsilon and delta; templated.
         blocks: the ledger's blocks to charge, or ``interval`` for the blocks of the run's data interval.
         allotment: a sub-budget of the account that must be able to pay as well.
         on_exhausted: what to do while the budget does not suffice. ``wait``: check again until ``timeout``, as a cap

@@ -271,10 +271,11 @@ class TableBinding(Frozen):
             )  # fmt: skip
 
     def require_extends(self, older: TableBinding, *, blocks: BlockExpression | None = None) -> None:
-        """Reject this binding unless it only adds columns, public columns and facts to ``older``, and changes domains.
+        """Reject this binding if it changes ``older`` in another way than is allowed.
 
-        The form of its files may change where the account has no ``blocks``: a row that is then read in another way is
-        still charged to the same total.
+        It may add columns, public columns, facts and later versions, and may change domains. If the account has no
+        ``blocks``, it may also change the form of the files: a row that is then read in another way is still charged to
+        the same total.
 
         Raises:
             InvalidRequest: this binding changes anything else that was bound, so that a row already paid for could

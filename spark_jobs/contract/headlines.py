@@ -1,7 +1,7 @@
 """The headline figures of a release, which its last line, XCom, the asset event and the ledger repeat.
 
-Which figures are headlines follows from the type of each kind's result (``contract.figure``), and their names are those
-of ``contract.figure_names``. A table of aggregates has as headlines the noisy number of its rows and, after all others,
+The type of each kind's result (``contract.figure``) decides which figures are headlines; their names are those of
+``contract.figure_names``. A table of aggregates has as headlines the noisy number of its rows and, after all others,
 the cells of its smallest tables, up to ``LIMIT`` figures. Everything is read from the JSON form of a committed result,
 so that retries agree.
 """

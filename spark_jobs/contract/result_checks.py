@@ -1,7 +1,7 @@
 """Rules for released results: the options of each kind declare them, and ``violations`` lists those that are broken.
 
-Rules read the JSON form of a result, which is noisy already: a broken rule reveals nothing about anyone, but is an
-error of the program. It is reported as a line that states the rule, never a value.
+Rules read the JSON form of a result, which is noisy already: a broken rule reveals nothing about anyone, but shows an
+error of the program. A broken rule is reported as a line that states the rule, never a value.
 
 Rules name fields. ``distance.value`` is the field ``value`` of the object ``distance``, and null if the object is null.
 A field is a number or a list of numbers, possibly nested; a rule for numbers applies to each of them. If a rule is

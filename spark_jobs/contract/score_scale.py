@@ -33,9 +33,10 @@ class ScoreScale(Frozen):
     """A map of scores to [0, 1] that keeps their order, so that figures of ranking, such as the AUC, do not change.
 
     Attributes:
-        kind: ``linear``: ``(s - lower) / (upper - lower)``, or with a step ``j / steps``, where the j-th value of the
-            scale is nearest to s. ``log``: ``log1p((s - lower) / unit) / log1p((upper - lower) / unit)``, where the
-            unit is ``lower``, or ``2^-20`` of the range if ``lower`` is not above 0. ``logit``: ``1 / (1 + exp(-s))``.
+        kind: ``linear``: ``(s - lower) / (upper - lower)``; if there is a step, ``j / steps``, where the j-th value of
+            the scale is the nearest to s. ``log``: ``log1p((s - lower) / unit) / log1p((upper - lower) / unit)``, where
+            the unit is ``lower``, or ``2^-20`` of the range if ``lower`` is not above 0. ``logit``: ``1 / (1 +
+            exp(-s))``.
         lower, upper: the ends of the scale; None for ``logit``.
         step: the distance between consecutive scores of a linear scale, which are whole steps from ``lower``; None if
             any score may occur. A score is moved to the nearest of these values, each of which has a cell of its own.

@@ -133,7 +133,8 @@ def decrypt(payload: bytes, *, keys: Keys, context: str, shape: tuple[int, ...],
 def tags_code(tags: Sequence[bytes], header: Header, *, keys: Keys, other: Participant) -> str:
     """A code by which two servers check that they have received shares of the same vectors; it tells others nothing.
 
-    Both servers compute the same code if and only if their tags are the same; its key is one that only they share.
+    Both servers compute the same code if and only if their tags are the same; only these two servers have the code's
+    key.
 
     Args:
         tags: the tags of all silos' shares in a round, in the agreement's order.

@@ -101,8 +101,8 @@ class LinearRegressionSettings(Settings):
             at most 256 rows, and for 10 in larger groups.
         public_sizes: under ``replace_one``: whether each group's size is public, and a row that is replaced stays in
             its group and within the request's filter. This is a weaker guarantee than ``replace_one`` alone, so the
-            request must ask for it. Filters, groups and blocks may then read only declared public columns, and none
-            that x or y reads.
+            request must ask for it. Filters, groups and blocks may then read only columns that are declared public and
+            that neither x nor y reads.
         confidence: nominal level of intervals.
     """
 

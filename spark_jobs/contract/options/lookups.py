@@ -24,7 +24,7 @@ Title = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1
 
 
 class Lookup(Frozen):
-    """A public table with one row for each key: the value of that key.
+    """A public table that gives one value for each key.
 
     Attributes:
         name: the name under which an administrator has registered it for the account.

@@ -93,8 +93,8 @@ class RowBoundOptions(Options):
         max_rows: the most rows of a unit, at most the account's; ``auto`` for a bound that a separate release chooses
             first, under differential privacy; or ``{"release": URI}`` of a release that has chosen one.
         max_rows_limit: with ``auto``, the largest bound that may be chosen; the account's if left out.
-        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default from 0.02 to 0.5, and
-            larger for a table with fewer cells.
+        max_rows_share: with ``auto``, the share of epsilon that the choice costs; by default between 0.02 and 0.5, the
+            larger, the fewer cells the table has.
     """
 
     max_rows: RowBound | None = None

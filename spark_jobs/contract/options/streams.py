@@ -133,7 +133,7 @@ class PegasusMethod(Frozen):
     """Spends a part of epsilon on finding groups of consecutive steps with similar counts, and smooths over each group.
 
     Attributes:
-        group_share: the share of epsilon for groups of steps; 0.2, or 0.16 with a hierarchy.
+        group_share: the share of epsilon for groups of steps; by default 0.2, or 0.16 with a hierarchy.
         threshold: the largest deviation within a group, in units of 1 / the epsilon that is spent on groups.
         max_group: the most steps of a group; it bounds memory.
         smoothing: how a group's noisy counts become an estimate.

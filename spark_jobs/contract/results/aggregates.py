@@ -29,7 +29,7 @@ class Aggregate(PublishedFields):
     Attributes:
         name: ``mean``, ``sum``, ``variance``, ``sd`` (standard deviation), a quantile, or ``units`` (distinct units);
             for errors ``mae``, ``rmse``, ``bias``, ``r2`` or ``pinball_LEVEL``; ``interval_coverage``. A variance is
-            that of the rows, divided by their number.
+            the sum of squared deviations divided by the number of rows.
         of: the column or expression; for ``units``, the unit's column.
         bounds: public bounds to which the values of the number are clipped.
         values: the figure in each cell, in the order of ``AggregateTable.status``. In a ``weak`` cell the figure is

@@ -43,9 +43,10 @@ class RocCurve(Result):
         tpr: true positive rates, with pointwise and simultaneous bands at ``fpr``; from 0 to 1, never falling.
         at_ends: noisy share of the rows whose scores are at 0 or 1, or clipped to them, so that their order is lost;
             None if the counts do not show it.
-        status: ``ok``; ``coarse`` if the order of the rows of ``at_ends`` could move the area by more than half of its
-            interval, which is then widened by as much; ``undefined`` if a noisy class size is below 1 or below three
-            standard deviations of its noise: the rates are then NaN, and the area, its intervals and the share None.
+        status: ``ok``; ``coarse`` if the order of the rows of ``at_ends`` could move the area by more than half the
+            width of its interval; the interval is then widened by what the order could move the area; ``undefined`` if
+            a noisy class size is below 1 or below three standard deviations of its noise: the rates are then NaN, and
+            the area, its intervals and the share None.
     """
 
     ORDER: ClassVar[str] = f"{Result.ORDER} at_ends"
@@ -131,7 +132,7 @@ class RocComparison(Result):
     """The ROC curves of two models, with the same number of points, and the difference of their areas.
 
     Attributes:
-        names: names of the models; the request's own is the first.
+        names: names of the two models; the first is the request's model.
         rows: ``same`` if both models scored the same rows; ``independent`` if the second curve is an earlier release's,
             whose rows are treated as an independent sample.
         first_is_shared: for two models on the same rows: whether the first curve is read from the noisy release that

@@ -38,7 +38,7 @@ class GroupComparison(PublishedFields):
             ``predicted_positive_rate``, ``recall``, ``false_positive_rate``, ``precision``.
         threshold: the threshold; None for a figure without one.
         values: the figure of every group, in the order of ``ByGroup.keys``; None where the noise leaves it undefined.
-            Intervals are for the population of each group: noise and sampling.
+            Intervals are for the population of each group, and account for noise and sampling.
         overall: the figure of all rows, those of ``other`` too, with an interval for the population of all rows; None
             for ``auc``, and where the noise leaves it undefined.
         highest, lowest: the two listed groups that differ most, in standard errors of their difference.
@@ -98,7 +98,7 @@ class ByGroup(Result):
         comparisons: the figures by which groups are compared.
         p_value_floor: the smallest p-value that the simulation can give.
         confidence: nominal level of the intervals of ``comparisons``.
-        epsilon: cost of the release: that of one group.
+        epsilon: cost of the release, which is the same as the cost of one group.
     """
 
     ORDER: ClassVar[str] = "keys status * confidence epsilon neighbours guarantee"

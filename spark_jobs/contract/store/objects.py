@@ -223,10 +223,10 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
 
 
 def check_writable(uri: str, *, what: str = "output") -> None:
-    """Reject a place in which a release cannot be written, without leaving anything there.
+    """Reject a place in which a release cannot be written; a folder of this machine is left as it was.
 
-    A folder of this machine, or the nearest one above it that exists, is tested by a file that never gets a name. An
-    object store, which has no such files, is tested as by ``check_store``.
+    A folder of this machine, or the nearest existing one above it, is tested by a file that never gets a name. An
+    object store has no such files: it is tested by ``check_store``, which leaves one object ``.probe`` there.
 
     Raises:
         InvalidRequest: the place may not be written.
