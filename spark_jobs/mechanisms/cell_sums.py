@@ -22,9 +22,9 @@ Incomplete rows have geometric noise of scale ``1 / epsilon``. Where there is a 
 ``cell_gaussian``.
 
 Privacy. ``ADD_REMOVE``: a row is in one cell and is complete or not, so that it changes either the numbers of one body
-or one number of incomplete rows. ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half of epsilon: one
-row is removed and one is added, each at that cost, whichever cells they are in. Under either relation, the numbers of
-incomplete rows therefore cost nothing in addition.
+or one number of incomplete rows. The measurement is ``epsilon``-DP for all cells together. ``REPLACE_ONE`` runs at half
+of epsilon: one row is removed and one is added, each at that cost, whichever cells they are in. Under either relation,
+the numbers of incomplete rows therefore cost nothing in addition.
 
 Units. A measure may count distinct units: its value is 1 for one row of each unit in a cell, and 0 for the unit's other
 rows. Which row has the 1 depends on rows of the same unit alone, so that a unit of k rows changes the table by k

@@ -3,8 +3,8 @@
 Neighbours and guarantee: adding, removing or replacing a row changes the number of rows below any edge by at most 1. So
 k of these numbers, with k = ``evaluations``, change by at most k in 1-norm. With independent two-sided geometric noise
 of scale ``k / epsilon`` in each, the k numbers are together ``epsilon``-DP by adaptive composition, even if an edge is
-chosen by the noisy numbers of earlier edges. With ``min(count, limit)`` in place of each number, these changes
-stay at most 1.
+chosen by the noisy numbers of earlier edges. With ``min(count, limit)`` in place of each number, the changes are still
+at most 1.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PaidCounts:
         evaluations: how many edges may be asked for.
 
     Raises:
-        InvalidRequest: there are no evaluations.
+        InvalidRequest: ``evaluations`` is below 1.
     """
 
     def __init__(self, evaluate: Evaluate, *, cells: int, evaluations: int) -> None:
@@ -161,7 +161,7 @@ def paid_counts(counts: Int64Array, *, epsilon: Cost, evaluations: int, capacity
             numbers; otherwise noise is added to the counts here.
 
     Raises:
-        InvalidRequest: the noise cannot be drawn at this cost, or there are no evaluations.
+        InvalidRequest: the noise cannot be drawn at this cost, or ``evaluations`` is below 1.
     """
     deposit = noise.deposit if isinstance(noise, Depositing) else None
     if deposit is not None:

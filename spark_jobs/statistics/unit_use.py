@@ -12,9 +12,9 @@ no place is ever taken away. How many rows are used of a unit with a place depen
 its own number of used rows, and is at most ``max_rows`` over all steps, whatever the versions are. So if there are at
 most as many units as places, the counts of all steps together differ by at most ``max_rows`` in 1-norm
 (``REPLACE_ONE``: twice that). If there are more units than places, the place of the unit that differs goes to exactly
-one other unit when it is absent. All other units keep their order, so that the units with places are the same except
-for these two; a unit without a place is tried again in later steps and gets none. The counts then differ by at most
-``2 max_rows`` under either relation.
+one other unit when that unit is absent. All other units keep their order, so that the units with places are the same
+except for these two; a unit without a place is tried again in later steps and gets none. The counts then differ by at
+most ``2 max_rows`` under either relation.
 
 *What its size shows.* The use is written as ``places`` records of 34 bytes, a hash of 32 bytes and a number of 2,
 sorted by hash; records without a unit have a hash whose bits are all 1, and the number 0. The records are encrypted

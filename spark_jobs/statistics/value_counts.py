@@ -35,8 +35,8 @@ class ValueCounts(DisjointCounts):
         counts: the number of rows in each cell, at least 0; kept as a read-only int64 copy.
         grid: the cells.
         finer: a function that counts the same rows on another grid, in one more pass; private, too. It exists only for
-            a logarithmic grid, whose cells are searched for bounds. None for other grids, and if the rows cannot be read
-            again.
+            a logarithmic grid, whose cells are searched for bounds. None for other grids, and if the rows cannot be
+            read again.
 
     Raises:
         InvalidRequest: the counts are not one whole number of at least 0 for each cell of the grid.

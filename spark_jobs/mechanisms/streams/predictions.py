@@ -1,9 +1,9 @@
 """Predictions of noisy numbers from earlier ones, with estimates of their error variances; post-processing.
 
 The noise of a number is independent of everything before it, so the error variance of any prediction is the mean square
-of its innovations less the variance of the noise, whatever the exact numbers do. But that mean square is uncertain. So
-the error variance that a model implies is used instead, unless the innovations contradict the model by more than the
-standard error of their mean square.
+of its innovations less the variance of the noise, whatever the exact numbers do. That mean square has a standard error.
+So estimates use the error variance of the model, unless the measured error variance exceeds that of the model by more
+than this standard error.
 """
 
 from __future__ import annotations

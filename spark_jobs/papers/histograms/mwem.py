@@ -4,8 +4,8 @@ Specification (Hardt, Ligett, McSherry, *A simple and practical algorithm for di
 2012, figure 1, with the repeated updates of its section 4). Queries are counts of sets of cells: all prefixes of a
 line, or all rectangles that start at the first cell of a grid, except the set of all cells.
 
-1. The number of rows n is public, or else a noisy total at a share ``TOTAL_SHARE`` of epsilon, where a noisy total below
-   1 is raised to 1. At first, the estimate A is n spread evenly over the cells. The number of rounds T is
+1. The number of rows n is public, or else a noisy total at a share ``TOTAL_SHARE`` of epsilon, where a noisy total
+   below 1 is raised to 1. At first, the estimate A is n spread evenly over the cells. The number of rounds T is
    ``rounds(n e, queries)``, where e is the remaining budget.
 2. In each round, the exponential mechanism at ``e / 2T`` selects a query by the score ``|q(x) - [q(A)]|``, where
    ``[.]`` rounds to a whole number. Its count gets noise of scale ``1 / (e / 2T)``. Then A is updated with all answers
