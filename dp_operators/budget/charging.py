@@ -142,7 +142,7 @@ class ChargingLedger(LedgerReader):
     ) -> Charge:
         """Enter a charge that a restored ledger lacks, with its old id, even while the ledger is frozen.
 
-        The charge gets a new secret, so its old draft can no longer be opened. It can be committed by
+        The charge gets a new secret, so its old draft can no longer be opened. The charge can be committed by
         ``restore_commit`` or burnt, but never given back.
 
         Args:
@@ -151,7 +151,7 @@ class ChargingLedger(LedgerReader):
             release: the release key.
             epsilon: the epsilon of the whole cost.
             delta: the delta of the whole cost.
-            rho: the rho of the whole cost, if it was counted in rho; the epsilon is 0 then.
+            rho: the rho of the whole cost, if the cost was counted in rho; ``epsilon`` is then 0.
             blocks: the blocks that were read.
             allotment: the name of the sub-budget that was charged with the account.
             request_sha256: hash of the request that was paid for.

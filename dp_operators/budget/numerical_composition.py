@@ -11,7 +11,7 @@ pure mechanisms: for 100 mechanisms of epsilon 1 it returns an epsilon of 72 at 
 Here the grid contains every loss except with a probability that the bound accounts for, and the means are exact:
 
 - ``pure`` and ``approximate``: the loss is plus or minus epsilon, as for randomised response, the worst case (Kairouz,
-Oh, Viswanath 2015); its mean is epsilon tanh(epsilon/2). With probability delta it is infinite.
+Oh, Viswanath 2015); its mean is epsilon tanh(epsilon/2). With probability delta the loss is infinite.
 - ``laplace``: the mean is epsilon - 1 + e^-epsilon.
 - ``gaussian``: rhos add up to one Gaussian mechanism; the loss is normal with mean rho and variance 2 rho.
 """

@@ -34,8 +34,8 @@ class CountStreamOperator(ApplicationOperator):
 
     The first run reserves the cost of all steps. Every run then releases the steps that have ended by the end of its
     interval: the data interval, the partition, or the time since the previous tick; a run without one, such as a manual
-    or asset-triggered run, releases all that have ended when it was triggered. So runs may be late, repeated, skipped,
-    cleared or backfilled, and two may run at once: each step is drawn once and published once.
+    or asset-triggered run, releases all steps that had ended when it was triggered. So runs may be late, repeated,
+    skipped, cleared or backfilled, and two may run at once: each step is drawn once and published once.
 
     The task has the asset of the stream's folder as an outlet, whose event says how far the stream is and what the
     account has left; it has links to the report and to the account, and the metrics of releases.

@@ -32,7 +32,7 @@ class DagFields(Frozen):
 
     Attributes:
         dag_id: the DAG's id; the file's name without its ending if it is left out.
-        schedule: a cron expression or a preset such as ``@daily``; None for runs by hand alone.
+        schedule: a cron expression or a preset such as ``@daily``; None if the DAG is only run by hand.
         start_date: the first day, as ``YYYY-MM-DD``, in UTC.
         catchup, max_active_runs, description, tags, params: as for ``DAG``.
     """

@@ -410,8 +410,8 @@ class CdfPointsOperator(DiagnosticOperator):
         step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
             numbers and 0.01 for cents; each cell then has a whole number of values.
         thresholds: values up to which rows are counted, ascending; all rows in a threshold's cell are counted with it.
-        quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
-            number of cells has bits.
+        quantiles: levels whose quantiles are found by bisection, in [0, 1]; each quantile takes as many evaluations as
+            the number of cells has bits.
         more_evaluations: evaluations paid for in addition to those of ``thresholds`` and ``quantiles``. The
             participants of a federation can use them later, at points that need not be known in advance.
         silo_rows: in a federation, the public number of keys that each silo sends. A silo with more rows leaves out

@@ -38,9 +38,9 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
 
     Raises:
         InvalidRequest: the request names no account, or an output that is not the account's; the account does not
-            exist; the table is bound to no account or to another one, or is a symbolic link; the request is a stream's
-            and the table is not declared append-only; the relation, unit or blocks are not the account's; or a model or
-            function differs from the earlier release that it names.
+            exist; the table is bound to no account or to another one, or is a symbolic link; a stream cannot use the
+            table, because the table is not declared append-only or has no order of versions; the relation, unit or
+            blocks are not the account's; or a model or function differs from the earlier release that it names.
         LedgerUnavailable: the ledger cannot be reached.
     """
     named = {"path": request.table.path, "name": request.table.name}

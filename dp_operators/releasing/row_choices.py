@@ -36,7 +36,7 @@ def after_choice(
         allotment: a sub-budget that must be able to pay as well.
 
     Raises:
-        InvalidRequest: one of the two would be refused, or the account cannot pay for both.
+        InvalidRequest: the choice or the table would be refused, or the account cannot pay for both.
         ReleaseError: the choice was not released.
         LedgerUnavailable: the ledger cannot be reached; try again.
     """

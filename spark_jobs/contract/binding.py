@@ -243,8 +243,9 @@ class TableBinding(Frozen):
         """Reject a table without the columns of the account's unit and blocks, or with types that cannot be used there.
 
         Raises:
-            InvalidRequest: a column is missing, or its type does not assign each row to one fixed block: the text of a
-                double depends on the version of Java, and Spark adds the date of the run to a bare time of day.
+            InvalidRequest: a column is missing, or its type does not assign each row to one fixed block. For example,
+                the text of a double depends on the version of Java, and Spark adds the date of the run to a bare time
+                of day.
         """
         if unit.column is not None:
             self._require_unit(unit.column)

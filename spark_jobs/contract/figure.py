@@ -143,8 +143,8 @@ class Spec:
         names: the published names of the two ends of each sort of interval; the same name twice for a single number.
         share: the published name of the noise's share of the population's interval; None if it is not published.
         nullable: whether numbers of a defined result may be null, with their intervals.
-        optional: the sorts of intervals that a defined result may lack: those for a population, and what was not paid
-            for.
+        optional: the sorts of intervals that a defined result may lack: those for a population, and those that were not
+            paid for.
         inside: the sorts of intervals that contain the value.
         forecast: whether widths can be forecast: False if the width of an interval depends on how badly a model fits.
         headline: the figure's name in the lines that sum up a release; empty if they leave it out.

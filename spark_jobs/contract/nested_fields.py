@@ -2,8 +2,8 @@
 
 A path is the names from the column to the field, joined by dots; a name that itself has a dot or a backtick is put
 between backticks, as in ``address.`zip.code```. Fields of arrays and maps have no path, because a row has many of them.
-A column whose own name equals a path takes precedence, and the field cannot be named. Fields whose names differ in case
-alone cannot be named either, since Spark could not distinguish them.
+If a column's own name equals a path, the path names this column, and the field cannot be named. Fields whose names
+differ in case alone cannot be named either, since Spark could not distinguish them.
 """
 
 from __future__ import annotations

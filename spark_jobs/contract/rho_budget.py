@@ -2,9 +2,9 @@
 
 An account of composition ``zcdp`` adds up rhos. Gaussian noise of rho costs this rho, and pure noise of epsilon costs
 ``epsilon^2 / 2`` (``privacy.half_square``). A request that states a rho is charged this rho, and its guarantee is
-rho-zCDP: no delta is spent, and an epsilon is only its report at a delta. Quantiles and the counts of rows that no
-diagnostic uses are drawn with pure noise beside the Gaussian noise; each gets a share of rho, and costs the epsilon
-that this share allows.
+rho-zCDP: no delta is spent, and the epsilon that is reported at a delta follows from the rho. Quantiles and the counts
+of rows that no diagnostic uses are drawn with pure noise beside the Gaussian noise; each gets a share of rho, and costs
+the epsilon that this share allows.
 """
 
 from __future__ import annotations

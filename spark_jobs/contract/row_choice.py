@@ -87,8 +87,8 @@ def share_for(cells: int) -> Decimal:
     """The default share of epsilon for a choice, rounded to hundredths; it falls with the number of cells.
 
     At a share s of epsilon a choice overlooks about ``2 / (s epsilon)`` units, each of which loses up to M rows, where
-    M is the largest possible bound. The noise of the table's cells adds up to ``cells M / ((1 - s) epsilon)``. This s
-    minimises the sum of both errors.
+    M is the largest possible bound. The noise of the table's cells adds up to ``cells M / ((1 - s) epsilon)``. The
+    default s minimises the sum of both errors.
     """
     part = math.sqrt(2) / (math.sqrt(2) + math.sqrt(cells))
     return min(max(Decimal(round(100 * part)) / 100, SMALLEST_CHOICE_SHARE), MAX_CHOICE_SHARE)

@@ -30,8 +30,8 @@ class StreamStates(Frozen):
     Attributes:
         column: the column of a row's state; text or whole numbers.
         keys: the public states, which are compared with the column as text; a state without rows is released too.
-        parents: the group of each state, and the group of each group, up to one that contains all; every state has
-            the same number of groups above it. The counts of groups are released too.
+        parents: the group of each state, and the group of each group, up to one group that contains all states; every
+            state has the same number of groups above it. The counts of groups are released too.
     """
 
     column: ColumnName

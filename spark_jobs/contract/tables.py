@@ -39,13 +39,14 @@ class TableSource(Frozen):
     (``TableBinding``) and filled in from there. A draft outside the ledger gives everything itself.
 
     Attributes:
-        path: absolute path or URI of the table's folder; for all formats but catalog; see ``Place``.
+        path: absolute path or URI of the table's folder, for all formats except ``catalog`` and ``jdbc``; see
+            ``Place``.
         name: catalog name such as ``sales.visits``, or a table of a database such as ``jdbc:warehouse.public.visits``.
         format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg`` (under ``path``), ``catalog`` or
             ``jdbc`` (named ``name``); by default parquet for a path, and for a name the format that its prefix implies.
         columns: names and types, as Spark writes them, e.g. ``{"age": "int"}``; a table without these columns is
-            rejected. For a csv table of an account they are the header's, in its order. A value of a csv or JSON file
-            that cannot be parsed becomes null.
+            rejected. For a csv table of an account, the columns are those of the header, in the same order. A value of
+            a csv or JSON file that cannot be parsed becomes null.
         file_form: how values are written in csv and JSON files; None for the default form (``FileForm``).
         version: how the table's states are named.
         public_columns: the columns that filters, groups and blocks may read where sizes are public.

@@ -196,8 +196,8 @@ class PaidComparisons(PaidCounts):
     Neighbours and guarantee: a person's ``values_per_person`` values are replaced by others; both servers see how many
     values there are. Each number changes by at most ``values_per_person``, and each server adds the noise of scale
     ``evaluations * values_per_person / epsilon`` to its share. So one number is ``epsilon / evaluations``-DP against
-    anybody who sees it and the secrets of one server, and all are ``epsilon``-DP by sequential composition, even if
-    points are chosen from earlier numbers. A point that is asked for again gets the same number.
+    anybody who sees it and the secrets of one server, and all numbers together are ``epsilon``-DP by sequential
+    composition, even if points are chosen from earlier numbers. A point that is asked for again gets the same number.
 
     Args:
         keys: the keys of server 0 and of server 1; here both run in one process.

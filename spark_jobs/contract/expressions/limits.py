@@ -28,8 +28,8 @@ _DIGITS = 15
 def limits_of(text: str, domains: Domains) -> Limits | None:
     """The bounds of an expression whose columns take only values of their domains; None if it has no bounds.
 
-    They are computed from the domains alone, by interval arithmetic, and so may be wider than necessary. If a value
-    lies outside its column's domain, the expression may exceed these bounds; its value is then clipped to them.
+    The bounds are computed from the domains alone, by interval arithmetic, and so may be wider than necessary. If a
+    value lies outside its column's domain, the expression may exceed these bounds; its value is then clipped to them.
 
     Args:
         text: an expression of the allow-list.

@@ -19,8 +19,8 @@ class CdfPointsSettings(Settings):
 
     Attributes:
         thresholds: values up to which rows are counted, ascending; all rows in a threshold's cell are counted with it.
-        quantiles: levels whose quantiles are found by bisection, in [0, 1]; each takes as many evaluations as the
-            number of cells has bits.
+        quantiles: levels whose quantiles are found by bisection, in [0, 1]; each quantile takes as many evaluations as
+            the number of cells has bits.
         more_evaluations: evaluations paid for in addition to those of ``thresholds`` and ``quantiles``. The
             participants of a federation can use them later, at points that need not be known in advance.
         silo_rows: in a federation, the public number of keys that each silo sends. A silo with more rows leaves out

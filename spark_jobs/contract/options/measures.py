@@ -104,8 +104,8 @@ class Measured(Frozen):
             sums together. Errors, whose bounds must be symmetric about 0, also have ``mae``, ``rmse``, ``bias``, ``r2``
             and ``pinball_LEVEL``; conditions that are true or false have ``interval_coverage``. ``units`` is the number
             of distinct units; it must be the only figure, of the unit's column, and needs no bounds.
-        outcome, prediction: for an error: the columns or expressions whose difference it is.
-        lower, upper: for the condition that the outcome lies in a prediction interval: the ends of the interval.
+        outcome, prediction: the columns or expressions of which an error is the difference; None unless it is an error.
+        lower, upper: the ends of a prediction interval, if the number is the condition that the outcome lies in it.
     """
 
     of: Amount

@@ -42,7 +42,7 @@ class ProfileColumn(Frozen):
         bounds: public bounds of its numbers; a number beyond a bound counts as that bound.
         step: the step between its numbers, which start at the lower bound; None if any number may occur.
         scale: ``log`` for bins whose ends have equal ratios.
-        start, end: the first moment of the period, and the one at which it ends; UTC.
+        start, end: the first moment of the period, and the moment at which it ends; UTC.
     """
 
     column: Annotated[str, Field(min_length=1, max_length=255)]

@@ -28,8 +28,9 @@ class StreamMonitor(Frozen):
     """A condition that the report of a stream watches at each step; it reads released counts, and so costs nothing.
 
     Attributes:
-        kind: ``low`` or ``high``: the sum over the newest window is below or above ``threshold``; ``jump`` or ``drop``:
-            this sum is above or below that over the window before by more than ``threshold``.
+        kind: the condition. ``low``: the sum over the newest window is below ``threshold``. ``high``: it is above
+            ``threshold``. ``jump``: it exceeds the sum over the window before by more than ``threshold``. ``drop``: it
+            falls short of the sum over the window before by more than ``threshold``.
         window: the number of steps of a window.
         threshold: a number of rows.
     """

@@ -43,10 +43,12 @@ class RocCurve(Result):
         tpr: true positive rates, with pointwise and simultaneous bands at ``fpr``; from 0 to 1, never falling.
         at_ends: noisy share of the rows whose scores are at 0 or 1, or clipped to them, so that their order is lost;
             None if the counts do not show it.
-        status: ``ok``; ``coarse`` if the order of the rows of ``at_ends`` could move the area by more than half the
-            width of its interval; the interval is then widened by what the order could move the area; ``undefined`` if
-            a noisy class size is below 1 or below three standard deviations of its noise: the rates are then NaN, and
-            the area, its intervals and the share None.
+        status: ``ok``; ``coarse`` if the grid of scores hides the order of too many rows: the order of the rows of
+            ``at_ends`` could move the area by more than half the width of its interval, which is then widened by that
+            much; or in at least half of all pairs of a positive and a negative row both rows lie in one cell, and the
+            unknown order of these pairs makes the interval wide; ``undefined`` if a noisy class size is below 1 or
+            below three standard deviations of its noise: the rates are then NaN, and the area, its intervals and the
+            share None.
     """
 
     ORDER: ClassVar[str] = f"{Result.ORDER} at_ends"
@@ -102,7 +104,8 @@ class BinormalCurve(Result):
         delta: cost of the release, beside ``epsilon``.
         fpr: false positive rates, evenly spaced from 0 to 1.
         tpr: true positive rates, with simultaneous bands; never falling.
-        status: status of the area: ``ok``, or ``undefined``; then the curve is NaN and the figures are None.
+        status: status of the area: ``ok`` or ``undefined``. If it is undefined, the curve is NaN and the figures are
+            None.
     """
 
     ORDER: ClassVar[str] = "separation auc positives negatives status confidence guarantee * epsilon delta neighbours"
@@ -212,8 +215,8 @@ class RankingFigures(Result):
         depths: fractions of all rows, those with the highest scores first; from the request.
         gain: the share of all positives among these rows.
         lift: gain divided by depth: how many times more frequent positives are among these rows than among all.
-        status: ``ok``, or ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
-            noise; then all figures are None, and NaN in arrays.
+        status: ``ok``; ``coarse`` as in ``RocCurve``; ``undefined`` if a noisy class size is below 1 or below three
+            standard deviations of its noise: all figures are then None, and NaN in arrays.
     """
 
     gini: Number = figure("Gini coefficient", "interval", "population", share=True, limits=(-1, 1), headline="Gini")

@@ -154,8 +154,8 @@ class ResidualPlot(Result):
         counts: number of rows in each cell, whole and at least 0; shape (m, m), fitted values first.
         counts_left, counts_right: rows with a fitted value beyond either end of the box, by the cell of their residual;
             shape (m,).
-        counts_below, counts_above: rows with a residual beyond either end, by the cell of their fitted value; the first
-            and the last entry have those whose fitted value lies beyond the box, too; shape (m + 2,).
+        counts_below, counts_above: rows with a residual beyond either end, by the cell of their fitted value. The first
+            and the last entry count the rows whose fitted value lies beyond the box as well; shape (m + 2,).
         points_fitted, points_residual: a synthetic scatter of the released counts, shape (k,). Each point is uniform
             within its cell; points beyond the box lie in one more cell on its sides. There is one point per row, up to
             a public limit, beyond which the counts are scaled down in proportion.

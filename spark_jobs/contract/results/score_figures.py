@@ -27,10 +27,9 @@ class ScoreFigure(OfOneFigure, Result):
         delta: cost of the release, beside ``epsilon``.
         at_ends: for an AUC, the noisy share of the rows whose scores are at 0 or 1, or clipped to them, so that their
             order is lost; None if it is not known.
-        status: ``ok``; ``coarse`` if the order of the rows of ``at_ends`` could move an AUC by more than half the width
-            of its interval; the interval is then widened by what the order could move the AUC; ``undefined`` if a noisy
-            class size is below 1 or below three standard deviations of its noise; ``unchecked`` if the sizes were not
-            paid for.
+        status: ``ok``; ``coarse`` if the grid of scores hides the order of so many rows that an AUC is uncertain (as in
+            ``RocCurve``); ``undefined`` if a noisy class size is below 1 or below three standard deviations of its
+            noise; ``unchecked`` if the sizes were not paid for.
     """
 
     ORDER: ClassVar[str] = "status * confidence positives negatives method epsilon delta neighbours guarantee at_ends"

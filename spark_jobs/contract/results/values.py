@@ -43,7 +43,7 @@ class Distance(OfOneFigure, PublishedFields):
 
     Attributes:
         figure: the largest difference of the two functions at the edges of cells.
-        at: the value at which they differ most.
+        at: the value at which the two functions differ most.
         p_value: p-value of the hypothesis that the rows are a sample of the reference, or that the rows of both
             releases are samples of one distribution; it accounts for sampling, noise and smoothing.
         p_value_floor: the smallest p-value that the simulation can give.
