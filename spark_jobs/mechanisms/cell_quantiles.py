@@ -50,12 +50,12 @@ class ValuesByCell:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyQuantiles:
-    """The chosen cell of the line in each cell of a table, and noisy counts of the rings around it.
+    """The chosen cell of the line in each cell of a table, and noisy counts of the ranges around it (``rings``).
 
     Attributes:
         selected: the chosen cell of the line, for each cell of the table; shape (cells,).
-        around: the counts of all rings (``rings``) of the table's first cell, left to right, then those of the next
-            cell, and so on; shape (r,).
+        around: the noisy counts of all rings of the table's first cell, left to right, then those of the next cell, and
+            so on; shape (r,).
         epsilon: the cost of the counts for one added or removed row. A replaced row costs twice as much.
     """
 

@@ -23,10 +23,12 @@ A unit with rows in k keys counts as k rows: group privacy (``contract.privacy.d
 The tails are exact sums over the lattice on which the noise is drawn, rounded up, so that q is never above delta:
 
 * two-sided geometric noise of ratio r: ``P(G >= k) = r^k / (1 + r)``;
-* the sum of two of them, the rows of a pair of halves: ``r^k ((k + A) (1 - r) + r) / (1 + r)^2`` with ``A = 1 + 2 r^2 /
-  (1 - r^2)``, which is the sum of ``((1 - r) / (1 + r))^2 r^m (m + A)`` over m of at least k;
-* a coordinate of ``k_norm`` noise of D numbers in a cube: ``sum_R e^(-R/s) (2R + 1)^(D-1) (R - k + 1)+ / sum_R e^(-R/s)
-  (2R + 1)^D``, bounded by blocks of radii: the largest term of a block above, the smallest below.
+* the sum of two such variables, which is the noise in rows if there is one measure (the two halves of ``cell_sums``):
+  ``r^k ((k + A) (1 - r) + r) / (1 + r)^2`` with ``A = 1 + 2 r^2 / (1 - r^2)``, which is the sum of
+  ``((1 - r) / (1 + r))^2 r^m (m + A)`` over m of at least k;
+* a coordinate of ``k_norm`` noise of D numbers in a cube, which is the noise in rows if there are several measures:
+  ``sum_R e^(-R/s) (2R + 1)^(D-1) (R - k + 1)+ / sum_R e^(-R/s) (2R + 1)^D``, bounded by blocks of radii: the largest
+  term of a block above, the smallest below.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ A weight ``exp(-rate d)`` is represented by a whole number of units of ``2^-320`
 Hence rounding never makes a possible outcome impossible, and the privacy loss that it adds has one bound for all
 choices:
 
-Lemma (rounding). Let ``x_i = exp(-rate (max u - u_i))`` be ideal weights and ``a_i`` the integers used, so that
-``|a_i - 2^320 x_i - 2^128| <= 2^24`` for at most ``2^32`` candidates of total length ``2^64``. If ``a`` and ``a'``
-belong to neighbours, ``a_i / a'_i <= max(1, x_i / x'_i) (1 + 2^-102)``, and a sum of lengths times weights changes by a
-factor of at most ``1 + 2^-102`` from its ideal (the best candidate contributes at least ``2^320``, the additions at
-most ``2^(128 + 64)``). The total loss by rounding is less than ``SLACK``, which every ``rate`` here leaves unspent.
+Lemma (rounding). Let ``u_i`` be the scores, ``x_i = exp(-rate (max u - u_i))`` the ideal weights and ``a_i`` the
+integers used, so that ``|a_i - 2^320 x_i - 2^128| <= 2^24`` for at most ``2^32`` candidates of total length ``2^64``.
+If ``a`` and ``a'`` are the integers of neighbouring tables, ``a_i / a'_i <= max(1, x_i / x'_i) (1 + 2^-102)``, and a
+sum of lengths times weights changes by a factor of at most ``1 + 2^-102`` from its ideal (the best candidate
+contributes at least ``2^320``, the additions at most ``2^(128 + 64)``). The total loss by rounding is less than
+``SLACK``, which every ``rate`` here leaves unspent.
 """
 
 from __future__ import annotations

@@ -18,13 +18,14 @@ output is at most ``exp(unit / scale)``. C is the same for all vectors, as they 
 enters only through the body.
 
 *Sampler.* ``exp(-N / scale)`` is proportional to the sum of ``exp(-R / scale)`` over the R of at least N. So R and z
-are drawn together, with weight ``exp(-R / scale)`` wherever z is in the body of radius R, and R is discarded: R is
-drawn with the weights ``exp(-R / scale) prod (2 u_i R + 1)``, where the product counts the integer points of the box
-``|z_i| <= u_i R``; then z is drawn uniformly in this box; both are drawn again unless every form is within ``s_w R``.
-To draw R for k numbers, the sum of k + 1 geometric variables, which has the weights ``exp(-R / scale) (R + 1) ... (R +
-k)``, is accepted with probability ``prod (2 u_i R + 1) / (2 u_i (R + i))``, a fraction of whole numbers. Comparisons
-are exact; doubles decide only where they are far from a tie. A geometric variable is made from a two-sided one, z, of
-OpenDP's sampler: z itself if z >= 0, otherwise ``-z - 1``.
+are drawn together, with weight ``exp(-R / scale)`` if z is in the body of radius R and weight 0 otherwise; R is then
+discarded. First, R is drawn with the weights ``exp(-R / scale) prod (2 u_i R + 1)``, where u_i is the bound s_w of
+coordinate i, and the product counts the integer points of the box ``|z_i| <= u_i R``. Then z is drawn uniformly in this
+box. If a form of z exceeds ``s_w R``, both are drawn again. To draw R for k numbers, the sum of k + 1 geometric
+variables, which has the weights ``exp(-R / scale) (R + 1) ... (R + k)``, is accepted with probability
+``prod (2 u_i R + 1) / (2 u_i (R + i))``, a fraction of whole numbers. Comparisons are exact; doubles decide only where
+they are far from a tie. A geometric variable is made from a two-sided one, z, of OpenDP's sampler: z itself if z >= 0,
+otherwise ``-z - 1``.
 
 *Small epsilons.* Radii must fit int64. If they would not, K is described in fewer and longer steps, rounded up, so that
 K still holds every change (``Body.within``). A radius beyond twice the reserved range has a probability below
@@ -69,7 +70,7 @@ class Body:
         bounds: one whole number of at least 1 for each form.
 
     Raises:
-        ValueError: a number is out of range, or a form has another size.
+        ValueError: a number is out of range, or a form does not have one coefficient for each coordinate.
     """
 
     unit: int

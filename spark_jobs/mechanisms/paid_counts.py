@@ -92,7 +92,7 @@ class PaidCounts:
         return self._answers[edge]
 
     def first_cell(self, wanted: float, *, scale: float = 0.0) -> int:
-        """An estimate of the first cell up to whose end ``wanted`` rows lie, by bisection.
+        """An estimate, by bisection, of the first cell up to whose end at least ``wanted`` rows lie.
 
         The search asks for at most as many edges as the number of cells has bits. The bisection stops at an edge whose
         noisy number is so close to ``wanted`` that noise would decide all further steps. The edges that the search may
@@ -101,7 +101,7 @@ class PaidCounts:
         same edges and costs nothing.
 
         Args:
-            wanted: how many rows lie up to the end of the cell.
+            wanted: the number of rows that lie up to the end of the cell.
             scale: the scale of the noise in each number.
 
         Raises:

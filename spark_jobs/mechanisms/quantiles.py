@@ -58,11 +58,12 @@ def recursive_medians(
 
     Formal guarantee: ``(epsilon, d * RESIDUAL_DELTA)``-DP, where d is ``levels`` under ADD_REMOVE and ``2 levels``
     under REPLACE_ONE. Each level has ``epsilon / levels``. The nodes of a level hold disjoint parts of the rows, given
-    the thresholds above them, which are released. Under ADD_REMOVE one node per level contains the row and spends the
-    level's share; under REPLACE_ONE two nodes may, with half of the share each, except for the root, which is a single
-    node (Chen, Machanavajjhala, Reiter, Barrientos 2017, algorithm 2; its smoothing rate and noise exceed their share
-    and are not used here). The sensitivity of a node's median has the smooth bound ``median_bound``, which is valid for
-    added, removed and replaced rows; for empty nodes the median is defined as well and gets the same noise.
+    the thresholds above them, which are released. Under ADD_REMOVE one node per level contains the row, and each node
+    spends the level's share. Under REPLACE_ONE two nodes per level may contain the old and the new row, and each node
+    spends half of the share; only the root, which is a single node, spends all of its share (Chen, Machanavajjhala,
+    Reiter, Barrientos 2017, algorithm 2; its smoothing rate and noise exceed their share and are not used here). The
+    sensitivity of a node's median has the smooth bound ``median_bound``, which is valid for added, removed and replaced
+    rows; for empty nodes the median is defined as well and gets the same noise.
 
     With few rows a deep recursion returns midpoints; see ``fallbacks``.
 

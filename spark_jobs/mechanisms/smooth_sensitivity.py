@@ -74,12 +74,12 @@ def median_bound(cells: ArrayLike, *, smoothness: float) -> float:
 def pairwise_median_bound(values: ArrayLike, *, lower: int, upper: int, changes: int, smoothness: float) -> float:
     """A smooth bound of the lower median of estimates, if one person changes at most ``changes`` of them.
 
-    ``S = max over l >= 0 of e^(-l smoothness) max over 0 <= t <= (l + 1) k of z[m + t] - z[m + t - (l + 1)
-    k]``, k = ``changes``. The range of t is *inclusive*: without its last value, the logarithms of the bounds of two
-    neighbours may differ by twice the rate, as in the code published with Alabi, McMillan, Sarathy, Smith, Vadhan
-    (PoPETs 2022). Values may be added, removed or replaced, so that estimates that exist for only one of two neighbours
-    are covered. The bound is at least ``SMALLEST_PART`` of the range: this constant floor keeps the bound smooth and
-    ends the scan after a public number of steps.
+    ``S = max over l >= 0 of e^(-l smoothness) max over 0 <= t <= (l + 1) k of z[m + t] - z[m + t - (l + 1) k]``, k =
+    ``changes``. The range of t is *inclusive*: without its last value, the logarithms of the bounds of two neighbours
+    may differ by twice the rate, as in the code published with Alabi, McMillan, Sarathy, Smith, Vadhan (PoPETs 2022).
+    Values may be added, removed or replaced, so that estimates that exist for only one of two neighbours are covered.
+    The bound is at least ``SMALLEST_PART`` of the range: this constant floor keeps the bound smooth and ends the scan
+    after a public number of steps.
 
     Args:
         values: integers on a public grid, shape (N,); clipped to its ends, which are the values at ranks below 1 and

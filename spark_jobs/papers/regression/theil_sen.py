@@ -76,9 +76,9 @@ def theil_sen(
     """The heights of a line through the rows at the public x in ``at``; ``epsilon``-DP under ``REPLACE_ONE``.
 
     Each height costs ``e = epsilon / len(at)``. With k the number of values that a row may change, ``EXPONENTIAL`` and
-    ``WIDE`` have weights ``exp(-(e / 4 k) |2 #{<= y} -
-    N|)`` over a public grid, by ``selection.median_by_exponential``. ``SMOOTH`` adds noise to the lower median, scaled
-    by ``smooth_sensitivity.pairwise_median_bound``. It uses the whole of e, as that bound accounts for k, but spends at
+    ``WIDE`` have weights ``exp(-(e / 4 k) |2 #{<= y} - N|)`` over a public grid, by
+    ``selection.median_by_exponential``. ``SMOOTH`` adds noise to the lower median, scaled by
+    ``smooth_sensitivity.pairwise_median_bound``. It uses the whole of e, as that bound accounts for k, but spends at
     most 10 per height: the privacy of the density is proven for an epsilon up to 10. The guarantee is pure, except that
     ``Density.STUDENT_T`` costs ``continuous_noise.RESIDUAL_DELTA`` per height in addition.
 

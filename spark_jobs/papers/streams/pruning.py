@@ -27,11 +27,12 @@ at a = 1: ``2 e`` for v and its parent, and the sum of these logarithms over m =
 - For ``d = 1`` the logarithms telescope to ``ln(1 + r)``: the loss is ``2 e + ln(1 + r)``, for ``e >= 1`` at most
   ``2 e + 0.3133``: so ``e = (epsilon - 0.3133) / 2`` suffices where that is at least 1.
 
-For the answer "not refined" only the node itself loses, e.
+For the answer "not refined" only the node itself has a loss, which is e.
 
 *Separate tests*: each of at most h tested nodes on a path is refined iff ``c + noise > t``, at ``e = epsilon / h``: h
-of them lose at most epsilon. Their noise vanishes as epsilon grows, and scores do not fall with depth, so that in the
-limit exactly the nodes with more than ``t`` rows are refined. This way is selected from ``epsilon / h = 1`` on.
+of them lose at most epsilon. The noise of these tests vanishes as epsilon grows, and they compare counts, which are not
+lowered with depth. So in the limit exactly the nodes with more than ``t`` rows are refined. This way is selected from
+``epsilon / h = 1`` on.
 
 Two-sided geometric noise on integers shifts like Laplace noise, so the same bounds apply.
 
