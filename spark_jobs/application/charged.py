@@ -8,7 +8,7 @@ from spark_jobs.contract.table_request import TableRequest
 
 
 def require_charged(request: TableRequest, seal: Seal, *, document_sha256: str, command: str) -> None:
-    """Refuse a request that is not the one the ledger charged.
+    """Refuse a request if it is not the request that the ledger charged.
 
     Args:
         request: the request in the store.

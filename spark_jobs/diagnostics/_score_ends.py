@@ -1,11 +1,11 @@
 """Rows whose order the grid of scores hides, at its ends and inside; post-processing of released counts.
 
-A score beyond an end was clamped to the end; one nearer to the end than ``2^-30`` shares its cell. A pair of a positive
-and a negative row in one such cell counts half in the area under the curve, whichever score was higher. So the area of
-the cells differs from that of the scores themselves by at most half the share of such pairs.
+A score beyond an end was clamped to the end; a score nearer to an end than ``2^-30`` shares the cell of the end. A pair
+of a positive and a negative row in one such cell counts half in the area under the curve, whichever score was higher.
+So the area of the cells differs from that of the scores themselves by at most half the share of such pairs.
 
-Inside, equal scores are ties, unless nearly all rows of both classes are in a few neighbouring cells: then the scores
-take so small a part of their range that the grid hides their order, or they are one value.
+Inside, scores that share a fine cell count as ties, unless nearly all rows of both classes are in a few neighbouring
+cells. In this case either all scores are equal, or they differ by so little that the grid hides their order.
 """
 
 from __future__ import annotations

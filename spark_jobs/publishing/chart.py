@@ -52,7 +52,7 @@ def chart(
         description: text alternative for readers who cannot see the plot.
         lines: lines below the heading.
         frame: sizes of the picture.
-        labels: those of the horizontal and the vertical axis.
+        labels: the labels of the horizontal and the vertical axis.
         heading: the heading, if it is not the title.
         legend: adds the legend, if anything on the axes has a label.
         probes: points with values to show.

@@ -8,8 +8,9 @@ and batches.
 
 *Neighbours and cost.* One row is added, removed or replaced. The cost is that of ``streams.advance``, because a row is
 counted at most once, in the step of its own time. A row is counted when its micro-batch is read, unless its step was
-closed before or is out of reach (``StreamRequest.steps_within_reach``). The clock decides both, never other rows. The
-clock also decides which rows share a micro-batch, as nothing limits how much a micro-batch reads.
+closed before or is out of reach (``StreamRequest.steps_within_reach``). Whether a step is closed or out of reach
+depends on the clock alone, never on other rows. The clock also decides which rows share a micro-batch, as nothing
+limits how much a micro-batch reads.
 
 *Exactly once.* Spark plans a micro-batch in the checkpoint before it reads the rows, and reads the same micro-batch
 again until ``take`` allows its commit. The stored object is the record of what was counted: its state names the last

@@ -47,7 +47,7 @@ _MAX_TICKS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Wording:
-    """The words in which the pages of two kinds differ.
+    """The words in which the pages of the AUC and of the average precision differ.
 
     Attributes:
         kind: name of the kind, of its files and of its column.

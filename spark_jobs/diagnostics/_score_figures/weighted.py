@@ -64,8 +64,8 @@ def measure_precision(
 
     In some cases, which the noisy histograms decide, everything is spent on counts and the sum is None: if scores take
     few values; if the whole grid can be counted (many rows and a large epsilon); and with ``auto``, if rows are few. If
-    the counts then could not tell the size of a class from noise, no figure would be defined; ``auto`` then spends the
-    rest on counts under a common total, which tell the sizes better.
+    such counts could not tell the size of a class from noise, no figure would be defined; in this case ``auto`` spends
+    what is left on counts under a common total, which tell the sizes better.
 
     Args:
         statistic: exact counts; private.

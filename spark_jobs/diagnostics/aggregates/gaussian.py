@@ -1,7 +1,7 @@
 """The cost of a table of aggregates with Gaussian noise, and whether this noise is smaller than that of pure DP.
 
 With a budget of rho it always is smaller. There, a mechanism of pure epsilon costs ``epsilon^2 / 2``. So D numbers have
-the standard deviation ``sqrt(D / 2 rho)`` with Gaussian noise, and the larger one
+the standard deviation ``sqrt(D / 2 rho)`` with Gaussian noise, and the larger standard deviation
 ``sqrt((D + 1) (D + 2) / 3) / sqrt(2 rho)`` with pure noise that is drawn jointly. Moreover, several tables share rho,
 while with pure noise they would share its root.
 """

@@ -61,8 +61,8 @@ class LogisticFitDraw(FitDraw):
         layout: the meaning of the passes' entries: intercept, ``features`` and ``categorical``.
         sizes: noisy numbers of rows with label 0 and 1.
         sizes_stddev: standard deviation of the noise in ``sizes``.
-        passes: gradients and Hessians, in order; the first is at 0. If there is only one, the model is the
-            polynomial's.
+        passes: gradients and Hessians, in order; the first pass is at coefficients of 0. If it is the only pass, the
+            model is the maximum of the polynomial.
     """
 
     radius: float

@@ -10,8 +10,8 @@ lie about the mean, so three forms are possible:
   moved the mean.
 * ``LUMPS``: at two places of each group, drawn at random, one on either side of the mean.
 
-The sums do not show either which rows of a group are positive. Simulations draw this: given the scores, the positives
-of a group are a random choice of its rows, about what the fit expects.
+The sums also do not show which rows of a group are positive. Simulations draw this: given the scores, the positives of
+a group are a random choice of its rows, about what the fit expects.
 """
 
 from __future__ import annotations

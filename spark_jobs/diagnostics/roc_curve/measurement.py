@@ -83,7 +83,8 @@ class RocDraw(Draw):
 def measure_curve(statistic: ScoreCounts, options: RocCurveSettings, terms: Terms, *, finer: int = 1) -> RocDraw:
     """Draw the noise of a ROC curve; ``epsilon``-DP for one row added, removed or replaced.
 
-    ``recursive_medians`` is ``(epsilon, delta)``-DP with a delta of 1e-30 for each median that a row takes part in.
+    Only the method ``recursive_medians`` spends delta: it is ``(epsilon, delta)``-DP, with a delta of 1e-30 for each
+    median that a row takes part in.
 
     Steps compose sequentially: the histograms that place the cells, then the counts of the two classes, which are
     disjoint and share one spending. Cells and shares depend on public facts and on earlier releases alone (adaptive
