@@ -49,7 +49,8 @@ class ResidualCounts(DisjointCounts):
             distinct and sorted. Shape (k,).
         counts: the number of rows in each of these pairs, at least 1; shape (k,). Arrays are kept as read-only int64
             copies.
-        unit: the smallest size that matters; public.
+        unit: the smallest size that matters; sizes up to ``unit`` are divided into cells of width ``unit / 128``;
+            public.
 
     Raises:
         InvalidRequest: the unit is not a number between 2^-1000 and 2^1000, or the arrays are not as described.
@@ -108,7 +109,8 @@ class ResidualCounts(DisjointCounts):
             df: the table.
             fitted: a column, or its name; boolean or numeric.
             residual: a column, or its name; boolean or numeric.
-            unit: the smallest size that matters; public.
+            unit: the smallest size that matters; sizes up to ``unit`` are divided into cells of width ``unit / 128``;
+                public.
 
         Raises:
             InvalidRequest: the unit is invalid, or a column is missing or neither numeric nor boolean.

@@ -102,7 +102,7 @@ def _with_root(
 def consistent_counts(
     measurements: FloatArray, variances: FloatArray, *, hierarchy: Hierarchy, ends: BoolArray | None = None
 ) -> FloatArray:
-    """The nonnegative counts nearest to the measurements, each the sum of its children where these are measured.
+    """The nonnegative counts nearest to the measurements; a count with measured children is the sum of its children.
 
     Args:
         measurements: the noisy counts of all nodes in n tables, level by level from the root; shape (n, nodes).

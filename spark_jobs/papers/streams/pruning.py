@@ -22,10 +22,10 @@ the j-th ancestor of v lies ``(j - 1) d + a`` or more above the threshold. A nod
 most t, and ``ln((1 + r - r^(m+1)) / (1 + r - r^m))`` where it is t + m, with ``r = e^-e``. So the total loss is largest
 at a = 1: ``2 e`` for v and its parent, and the sum of these logarithms over m = d, 2d, ... for the other ancestors.
 
-- For ``e <= 1`` and ``d >= 1 / e`` it is at most ``(1 + 1 / (1 - 1/e)) e``, a geometric series: so
-  ``e = (e - 1) / (2e - 1) epsilon``, with Euler's number on the right, suffices.
-- For ``d = 1`` the logarithms telescope to ``ln(1 + r)``: the loss is ``2 e + ln(1 + r)``, for ``e >= 1`` at most
-  ``2 e + 0.3133``: so ``e = (epsilon - 0.3133) / 2`` suffices where that is at least 1.
+- For ``e <= 1`` and ``d >= 1 / e`` the total loss is at most ``(1 + 1 / (1 - 1/E)) e``, a geometric series with Euler's
+  number E. So ``e = (E - 1) / (2E - 1) epsilon`` suffices.
+- For ``d = 1`` the logarithms telescope to ``ln(1 + r)``: the total loss is ``2 e + ln(1 + r)``, which is at most
+  ``2 e + 0.3133`` for ``e >= 1``. So ``e = (epsilon - 0.3133) / 2`` suffices if this number is at least 1.
 
 For the answer "not refined" only the node itself has a loss, which is e.
 
