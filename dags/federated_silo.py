@@ -1,4 +1,4 @@
-"""A silo's part in a federated release: a ROC curve of all silos' patients, of whom each silo counts its own.
+"""A silo's part in a federated release: a ROC curve of the patients of all silos; each silo counts its own patients.
 
 The administrator has registered the release before, under the name in the environment variable DP_DEMO_FEDERATION, with
 ``python -m spark_jobs.federation join --account``. Each silo has a deployment of its own: its lake, its ledger, its

@@ -216,7 +216,7 @@ class PrivacyLedger(ChargingLedger):
     def bind_table(self, account: str, binding: Any, *, actor: str, reason: str) -> Account:
         """Bind the description of a table to an account.
 
-        If the table belongs to no account, it is assigned to this one. A later call can add columns, facts and later
+        If the table belongs to no account, it is assigned to this one. A further call can add columns, facts and later
         versions, and can change domains. The form of files can change if the account has no blocks. Nothing else can
         change.
 

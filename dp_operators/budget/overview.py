@@ -150,7 +150,7 @@ class AccountOverview:
         account: the account.
         spent: what is spent in each block that was charged, in the order of the blocks; before the first charge, one
             entry for ``all``, which stands for any block.
-        tightest: the block with the least left.
+        tightest: the block with the least budget left.
         burn_down: how the share that the tightest block has left went down.
         frozen: the reason why the ledger is frozen; empty if it is not frozen.
     """

@@ -333,8 +333,8 @@ class EcdfOperator(DiagnosticOperator):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         value_unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
-            numbers and 0.01 for cents; each cell then has a whole number of values.
+        step: the distance between consecutive values, if all values are whole steps from the lower bound, such as 1 for
+            whole numbers and 0.01 for cents; each cell then has a whole number of values.
         points: the number of rows of the released summary; the data file has every cell.
         smoothing: the norm in which noisy fractions are made monotone.
         confidence: nominal level of bands and intervals.
@@ -374,8 +374,8 @@ class QuantileOperator(DiagnosticOperator):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         value_unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
-            numbers and 0.01 for cents; each cell then has a whole number of values.
+        step: the distance between consecutive values, if all values are whole steps from the lower bound, such as 1 for
+            whole numbers and 0.01 for cents; each cell then has a whole number of values.
         level: the share of the rows that do not exceed the quantile, with at most six decimals; 0.5 for the median.
         interval: whether half of the budget pays for an interval; without one, all of it is for the value.
         confidence: nominal level of the interval.
@@ -407,8 +407,8 @@ class CdfPointsOperator(DiagnosticOperator):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         value_unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
-            numbers and 0.01 for cents; each cell then has a whole number of values.
+        step: the distance between consecutive values, if all values are whole steps from the lower bound, such as 1 for
+            whole numbers and 0.01 for cents; each cell then has a whole number of values.
         thresholds: values up to which rows are counted, ascending; all rows in a threshold's cell are counted with it.
         quantiles: levels whose quantiles are found by bisection, in [0, 1]; each quantile takes as many evaluations as
             the number of cells has bits.

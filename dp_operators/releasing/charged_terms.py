@@ -135,9 +135,9 @@ def complete(request: AnyRequest | Written[AnyRequest], ledger: PrivacyLedger) -
     not affect it. A completed request is returned as it is.
 
     Raises:
-        InvalidRequest: there is no such account, the table is not bound to it or was bound without its columns, the
-            request itself gives fields of the binding, contradicts a column's domain, or cannot be released on these
-            terms; or see ``with_saved_model`` and ``with_federation``.
+        InvalidRequest: there is no such account, the table is not bound to the account or was bound without its
+            columns, the request itself gives fields of the binding, contradicts a column's domain, or cannot be
+            released on these terms; or see ``with_saved_model`` and ``with_federation``.
         LedgerUnavailable: the ledger cannot be reached.
     """
     return _completed(request, ledger, None, {})

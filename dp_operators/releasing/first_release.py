@@ -3,7 +3,7 @@
 In the first version a request itself held the description of the table that the account's binding holds now, so the
 same request has another hash today. Ledgers of the first version are not upgraded, but their charges can be entered
 into a new ledger from the drafts in a store (``reconciling``). Such a charge is recognised by its old hash, computed
-from today's request; otherwise a cleared task would be refused. It is handled in one of two ways:
+from today's request; otherwise a cleared task would be refused. The charge is handled in one of two ways:
 
 - A committed charge gives the release as it was published. The ledger has the hash of the visible manifest, and the
   manifest has the files' hashes, so that an unsealed draft is used only if it is exactly what was committed.

@@ -62,9 +62,9 @@ def check_before_charge(
         charged: what to release.
         runner: the runner that would run the application.
         allotment: a sub-budget of the account that must be able to pay as well.
-        writing: whether the output is checked by creating objects: True removes them again from a folder on this
-            machine. If False, a folder on this machine is checked with an unnamed file. An object store is checked with
-            one object ``.probe`` in either case; it stays there.
+        writing: whether the check of a folder on this machine may create objects, which are removed again; otherwise
+            the folder is checked with an unnamed file. In an object store, one object ``.probe`` is created in either
+            case, and stays.
 
     Raises:
         InvalidRequest: the request cannot be served, or its account cannot pay (``BudgetExceeded``).

@@ -104,7 +104,7 @@ class TableBinding(Frozen):
         rows_per_unit: the most rows of one privacy unit in the table, as a fact that its administrator declares and
             nothing checks; None if it is not known.
         units: the most privacy units that the table will ever have, in all its versions together; declared and not
-            checked. A stream keeps how many rows of each unit it has used.
+            checked. With this number, a stream can keep count of the rows of each unit that it has used.
         append_only: whether versions only gain rows, so that none is changed or removed; declared and not checked. A
             stream needs it where each row is a unit, or a unit has at most ``rows_per_unit`` rows.
         version_order: which of two versions is the later one; a stream never goes back.

@@ -3,7 +3,8 @@
 ``tests/application/test_engines.py`` is the proof: it counts with both engines, on ordinary and on extreme values. What
 is refused either differs, or could not be shown to be the same to the last bit: logarithms and exponentials, whose last
 digit may differ between two libraries; parts of times and casts of times, on which the embedded engine raises beyond
-the year 262142; and text for which its rules differ from Java's. No decision here depends on a table's rows.
+the year 262142; and text that the embedded engine reads by other rules than Java. No decision here depends on a table's
+rows.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class ExpectedTable(Frozen):
 
     Attributes:
         rows: the number of rows that are used.
-        positive_rate: the share of positives among them; required for diagnostics that read a label.
+        positive_rate: the share of positives among these rows; required for diagnostics that read a label.
         auc: the area under the ROC curve of the scores, or of a fit on its features.
         flagged: by threshold, the share of the rows whose score is at least the threshold; by default as if the scores
             were calibrated probabilities.

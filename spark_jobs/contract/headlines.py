@@ -43,8 +43,8 @@ class HeadlineFigure:
         label: the figure's name in lines of text.
         status: the status of its result; ``undefined`` for a figure that the noise hides.
         value: the figure; None if it is undefined.
-        interval, population: both ends of the interval for the same rows, and of the one for their population; None if
-            there is no such interval.
+        interval, population: both ends of the interval for the same rows, and of the interval for their population;
+            None if there is no such interval.
         cause: why the figure may be undefined or weak, as numbers of the same release suggest; otherwise empty.
     """
 

@@ -138,7 +138,8 @@ class Release(Frozen):
         rounding: the rule by which values and thresholds were compared on public grids (``contract.grids.ROUNDING``).
         parts: the parts of the cost, and the diagnostics that each of them paid for.
         class_sizes: the numbers of positives and negatives that the results state; None if no result states them.
-        left_out: noisy numbers of rows that did not count, by cause; None in releases made before these were published.
+        left_out: noisy numbers of the rows that no diagnostic uses, by cause; None in releases made before these
+            numbers were published.
         results: each diagnostic's released values, by its kind; null marks a figure that the noise leaves undefined.
         files: every other file of the release.
         versions: the versions of the programs that made it.

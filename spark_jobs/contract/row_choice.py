@@ -1,4 +1,4 @@
-"""Splits a table whose bound on the rows of a unit is to be chosen into two requests: the choice, then the table.
+"""Splits a table's request in two if its bound on the rows of a unit has to be chosen: the choice, then the table.
 
 The choice is a release of its own, with its own charge, key, draw and manifest; the table is a second release whose
 request contains the chosen bound as a number. What holds for every release therefore holds for both: a choice is drawn

@@ -1,8 +1,9 @@
 """A server's answers from comparison keys: shares of the noisy number of hidden values below requested points.
 
-Each answered point is paid for: before the server draws noise, it writes the point to a place in a folder of its own. A
-place can be created only once, and there are as many places as evaluations. The noise of a point is derived from the
-server's key, the silos' keys and the point, so that asking again, in whatever round, gives the same number.
+Each answered point is paid for: before the server draws noise, it writes the point into an object, a *place*, in a
+folder of its own. A place can be created only once, and there are as many places as evaluations. The noise of a point
+is derived from the server's key, the silos' keys and the point, so that asking again, in whatever round, gives the same
+number.
 
 Neighbours and guarantee: those of ``mechanisms.paid_counts``, for rows of one person in up to ``silos_per_person``
 silos, against all who see the answers and the secrets of the other server.

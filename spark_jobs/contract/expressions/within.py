@@ -29,8 +29,8 @@ def require_within_domains(text: str, domains: Domains) -> None:
     """Reject a filter with a constant that its column cannot have, or with a condition that no value can meet.
 
     Where values are listed, a misspelt constant in a condition such as ``!=`` would exclude nothing, so each constant
-    must be one of them. Where a column has a range or a period, only conditions that no value can meet are refused:
-    values outside, such as a code for a missing value, may be excluded.
+    must be one of them. Where a column has a range or a period, only conditions that no value can meet are refused: a
+    condition may exclude values outside the domain, such as a code for a missing value.
 
     Raises:
         InvalidRequest: the text is not a filter, or contradicts the domain of a column.

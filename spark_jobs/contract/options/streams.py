@@ -139,7 +139,7 @@ class PegasusMethod(Frozen):
         max_group: the most steps of a group; it bounds memory.
         smoothing: how a group's noisy counts become an estimate.
         prune_share: with a hierarchy: the share of epsilon for finding groups of states worth refining; default 0.2.
-        refine_from: with a hierarchy: about the count from which a group is refined, in units of a level's noise;
+        refine_from: with a hierarchy: the approximate count from which a group is refined, in units of a level's noise;
             default 0.5.
         consistent: with a hierarchy: whether the estimates of a group's members add up to its own; default true.
     """

@@ -218,8 +218,8 @@ class OfValues(Options):
         scale: ``linear``, or ``log`` for amounts over several orders of magnitude.
         unit: the smallest size that matters; only with the scale ``log``, or without bounds.
         cells: the number of cells of the grid, a power of two.
-        step: the distance between consecutive values, if all are whole steps from the lower bound, such as 1 for whole
-            numbers and 0.01 for cents; each cell then has a whole number of values.
+        step: the distance between consecutive values, if all values are whole steps from the lower bound, such as 1 for
+            whole numbers and 0.01 for cents; each cell then has a whole number of values.
         needs_bounds: whether a column must have bounds.
         cells_without_bounds: the number of cells of the very wide grid.
     """

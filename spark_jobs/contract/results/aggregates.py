@@ -117,7 +117,7 @@ class CellsOfTable(PublishedFields):
         by: names of the dimensions.
         keys: labels of each dimension's groups.
         status: status of each cell: ``ok``, or ``weak`` if its noisy count is below ``ok_from``. A weak cell has its
-            count, sums and all intervals, but no other figure.
+            count, sums, numbers of units and the intervals for the same rows, but no other figure.
         ok_from: the noisy count from which a cell is ``ok``; public. With probability 95% no empty cell reaches it.
         count: noisy number of rows with a value of every measure; it is unbiased, and so may be below 0.
         incomplete: noisy number of rows without a value of one of the measures; None if there are no measures.
@@ -195,7 +195,8 @@ class AggregateTable(CellsOfTable, Result):
         min_units: the fewest units with which a key could be released; None, and not published, where groups are
             public.
         lookups: the lookups of its dimensions; not published if there are none.
-        rho: what a budget of rho was charged for a row; published in place of epsilon. None where it was an epsilon.
+        rho: the rho that was charged for a row, if the budget is one of rho; published in place of epsilon. None if the
+            budget is an epsilon.
     """
 
     ORDER: ClassVar[str] = "by keys ok_from rows confidence epsilon rho neighbours guarantee status count * marginals"

@@ -39,8 +39,8 @@ class GroupComparison(PublishedFields):
         threshold: the threshold; None for a figure without one.
         values: the figure of every group, in the order of ``ByGroup.keys``; None where the noise leaves it undefined.
             Intervals are for the population of each group, and account for noise and sampling.
-        overall: the figure of all rows, those of ``other`` too, with an interval for the population of all rows; None
-            for ``auc``, and where the noise leaves it undefined.
+        overall: the figure of all rows, including ``other``, with an interval for the population of all rows; None for
+            ``auc``, and where the noise leaves it undefined.
         highest, lowest: the two listed groups that differ most, in standard errors of their difference.
         difference: the figure of ``highest`` less that of ``lowest``. The interval is for the populations, and
             simultaneous for all pairs of listed groups.

@@ -138,8 +138,8 @@ class SingleQuantile(OfOneFigure, Result):
 
     Attributes:
         figure: the quantile: the first value of a cell of the grid. Its interval is for the quantile of the same rows,
-            and accounts for the noise and for the grid: it ends at the end of a cell, or at a bound if the noise hides
-            the rows beyond. There is no interval if it was not paid for.
+            and accounts for the noise and for the grid: the interval ends at the end of a cell, or at a bound if the
+            noise hides the rows beyond. There is no interval if it was not paid for.
         level: the requested level.
         rows: noisy number of rows; None without an interval.
         bounds: lower and upper bound of the values.
@@ -172,8 +172,9 @@ class SingleQuantile(OfOneFigure, Result):
 class CdfPoints(Result):
     """A released distribution function at thresholds, with quantiles.
 
-    Values beyond the bounds count as the nearer bound. Intervals are for the same rows without noise: those of ``cdf``
-    at ``thresholds``, those of a quantile over the cells in which it may lie.
+    Values beyond the bounds count as the nearer bound. Intervals are for the same rows without noise. The intervals of
+    ``cdf`` are for the function at ``thresholds``; the interval of a quantile covers the cells in which the quantile
+    may lie.
 
     Attributes:
         thresholds: the requested thresholds moved to the grid, shape (m,): each to the end of its cell.

@@ -1,8 +1,8 @@
 """The objects of a stream: each holds some consecutive steps, wholly encrypted, and carries the hash of the one before.
 
-An object holds a *segment*: the steps that one run draws together. Its name depends only on the first of these steps,
-and it is made by exclusive create, so that of several runs that begin at the same step only one counts. A segment has
-two parts:
+An object holds a *segment*: the steps that one run draws together. The object's name depends only on the first of these
+steps, and the object is made by exclusive create. So, of several runs that begin at the same step, only one counts. A
+segment has two parts:
 
 - the *state* after its last step, encrypted under a key of the deployment that the store and the ledger do not have:
   only the application opens it (AES-256-GCM; the key's name is in the header);
