@@ -1,7 +1,7 @@
 """Releases by real runs of the application that share one Java, as those of ``dp-budget run`` for many requests do.
 
-Java takes about twelve seconds of processor time to start, and a release in a Java that runs about two. Where neither
-its start nor its environment is what a test is about, the test uses ``shared_java``; nothing else changes.
+A release that starts Java takes about nine seconds of processor time, and one in a Java that runs about three. Where
+neither the start nor the environment is what a test is about, it uses ``shared_java``; nothing else changes.
 """
 
 from __future__ import annotations
