@@ -43,12 +43,12 @@ class RocCurve(Result):
         tpr: true positive rates, with pointwise and simultaneous bands at ``fpr``; from 0 to 1, never falling.
         at_ends: noisy share of the rows whose scores are at 0 or 1, or clipped to them, so that their order is lost;
             None if the counts do not show it.
-        status: ``ok``; ``coarse`` if the grid of scores hides the order of too many rows: the order of the rows of
-            ``at_ends`` could move the area by more than half the width of its interval, which is then widened by that
-            much; or in at least half of all pairs of a positive and a negative row both rows lie in one cell, and the
-            unknown order of these pairs makes the interval wide; ``undefined`` if a noisy class size is below 1 or
-            below three standard deviations of its noise: the rates are then NaN, and the area, its intervals and the
-            share None.
+        status: ``ok``, ``coarse`` or ``undefined``. ``coarse``: the grid of scores hides the order of too many rows.
+            Either the order of the rows of ``at_ends`` could move the area by more than half the width of its interval,
+            which is then widened by that much; or, in at least half of all pairs of a positive and a negative row, both
+            rows lie in one cell, and their unknown order makes the interval wide. ``undefined``: a noisy class size is
+            below 1 or below three standard deviations of its noise. The rates are then NaN, and the area, its intervals
+            and the share are None.
     """
 
     ORDER: ClassVar[str] = f"{Result.ORDER} at_ends"

@@ -83,10 +83,10 @@ class SqlStatement:
         rho: object = None,
         partition: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The fields of the request.
+        """The fields of the request that the statement stands for.
 
         Args:
-            epsilon: the full cost; None if that is a rho.
+            epsilon: the full cost; None if the cost is given as ``rho``.
             delta: the full delta; None for none.
             rho: the full cost in an account that counts rho, in place of epsilon.
             partition: partition columns and the values that they are pinned to; only if the statement names no version.
