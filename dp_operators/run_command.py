@@ -95,8 +95,8 @@ def run_release(
         return
     if key is not None:
         raise InvalidRequest(
-            "key", key, "names one release, and there are several requests",
-            "leave it out: each request has the key that is made from it",
+            "key", key, "must be left out with several requests, because a key names one release",
+            "leave it out: each request then gets its own key, made from its content",
         )  # fmt: skip
     files, runner = request_files(requests), WarmRunner(**options.runner_settings)
     (price_all if dry_run else release_all)(files, order, runner)

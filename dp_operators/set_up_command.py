@@ -124,8 +124,9 @@ def _typed(label: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Any]
     if of in _WHOLE and all(value.lstrip("-").isdecimal() for value in values.values()):
         return {**label, **{side: int(value) for side, value in values.items()}}
     raise InvalidRequest(
-        "outcome", label["column"], f"must be a column of texts, or of whole numbers and answered so, not of type {of}",
-        "for others use `dp-budget open`",
+        "outcome", label["column"], "must be a column of texts, or a column of whole numbers with whole numbers as its "
+        f"two answers, not of type {of}",
+        "name another column, or use `dp-budget open`",
     )  # fmt: skip
 
 
@@ -209,7 +210,7 @@ def _class(given: str | None, question: str, what: str, *, other: str | None = N
     def read(answer: str) -> str:
         if not answer or answer == other:
             requirement = "must be a text" if other is None else f"must be a text, and another one than {other!r}"
-            raise InvalidRequest(what, answer, requirement, "answer as the file has it")
+            raise InvalidRequest(what, answer, requirement, "answer with the value as it is written in the file")
         return answer
 
     return _answered(given, question, read, default="" if given is None else None)

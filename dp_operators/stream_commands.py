@@ -238,8 +238,8 @@ def _until(given: str | None) -> dt.datetime:
     moment = now if given is None else instant(given, field="until")
     if moment > now:
         raise InvalidRequest(
-            "until", given, "must not lie in the future: a step is released once, when it has ended",
-            "leave it out for now",
+            "until", given, "must not lie in the future, because a step is released once, after its end",
+            "leave it out to release all steps that have ended by now",
         )  # fmt: skip
     return moment
 

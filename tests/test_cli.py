@@ -230,7 +230,7 @@ def test_dry_run_forecasts_widths_from_what_the_caller_states(lab, dp_budget):
         (["--flagged", "0.5=0.1"], "flagged: may be given only with --dry-run and --rows"),
         (
             ["--dry-run", "--rows", "10", "--recalls", "0.5=0.9"],
-            "recalls: got [0.5]; must be stated for the thresholds",
+            "recalls: got [0.5]; must be stated for the same thresholds",
         ),
         (["--dry-run", "--rows", "10", "--recalls", "0.5=x"], "recalls.0.5: got 'x'"),
         (["--dry-run", "--rows", "10", "--values", "age"], "must have the form NAME=LOW:HIGH"),

@@ -69,7 +69,7 @@ def test_the_embedded_engine_has_a_line_and_is_no_fault_where_it_is_missing(
     assert "needs pysail 0.7.2, and this machine has none; install dp-diagnostics[embedded]" in line().message
     monkeypatch.setattr(installed, "_version", {"pyspark": "4.3.0", "pyspark-client": "4.2.0"}.get)
     assert line().finding is Finding.BAD
-    assert "pyspark: got 'pyspark 4.3.0 and pyspark-client 4.2.0'; must be one of the two" in line().message
+    assert "pyspark: got 'pyspark 4.3.0 and pyspark-client 4.2.0'; must be only one of the two" in line().message
     monkeypatch.setattr(installed, "_version", {"pysail": "0.7.2", "pyspark": "4.1.3"}.get)
     assert line().finding is Finding.UNKNOWN
     assert "needs PySpark 4.2.x or 4.3.x with its client, and this machine has 4.1.3; install" in line().message
@@ -211,7 +211,7 @@ def test_store_that_creates_twice(sound: dict[str, Any], monkeypatch: pytest.Mon
             found = bad({**sound, "output": "s3://releases/churn"})
             assert [name.rpartition("/")[2] for name in server.objects] == [".probe"]
         assert len(found) == (not honours)
-    assert "refuses to create an object twice" in found[0]
+    assert "refuses to create the same object twice" in found[0]
 
 
 def test_connector_is_needed_where_a_table_is_in_s3(
@@ -243,5 +243,5 @@ def test_command_ends_with_1_if_something_is_bad(
 
 
 def test_a_check_is_one_line() -> None:
-    check = Check(name="java", finding=Finding.BAD, message="none", remedy="install one")
-    assert str(check) == "bad         java      none; install one"
+    check = Check(name="java", finding=Finding.BAD, message="none", remedy="install only one")
+    assert str(check) == "bad         java      none; install only one"

@@ -113,14 +113,14 @@ def test_a_first_line_that_open_refuses_says_what_to_declare(dp_budget: DpBudget
     ("text", "told"),
     [
         ("diagnostics: {kind: by_group, group_by: id, kinds: [auc], groups: [01067, 02139]}",
-         "groups: got '01067'; is read as the number 1067; write it in quotes"),
+         "groups: got '01067'; is read as the number 1067; write quotes"),
         ("table: {snapshot: {path_version: 010}}", "path_version: got '010'; is read as the number"),
         ("lable: {column: churned}", "lable: is not a field of this part of the request; remove it or correct"),
         ("account: custmers", "got 'custmers'; must be an open account"),
         ("table: {path: /lake/moved, snapshot: {path_version: v1}}", "`dp-budget bind customers --table file:///lake/mo"),
         ("where: age != NULL", "a comparison with NULL is never true"),
         ("where: score BETWEEN 10 AND 1", "write the smaller bound first"),
-        ("where: \"churned = '{{ params.churned }}'\"", "must have no template left"),
+        ("where: \"churned = '{{ params.churned }}'\"", "must not contain a template"),
     ],
 )  # fmt: skip
 def test_words_that_mean_nothing_are_refused_before_they_cost(

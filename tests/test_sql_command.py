@@ -97,7 +97,7 @@ def test_it_answers_from_the_release_and_another_order_of_it_costs_nothing(lab: 
         ("SELECT COUNT(DISTINCT age) FROM people VERSION AS OF 'v1'", "must be the unit's column"),
         (
             "SELECT COUNT(*) FROM people VERSION AS OF 'v1' GROUP BY FLOOR(age / 10) * 10",
-            "whose range the account knows",
+            "the account declares a range of numbers",
         ),
         ("SELECT AVG(CASE WHEN nobody > 1 THEN 1 ELSE 0 END) FROM people VERSION AS OF 'v1'", "nobody"),
     ],

@@ -106,10 +106,15 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
     if composition == ZCDP:
         if chance == 0:
             raise InvalidRequest(
-                "delta", "0", "must be above 0: it is the delta at which epsilon is reported", "give e.g. '1e-6'"
+                "delta",
+                "0",
+                "must be above 0, because the account reports its epsilon at this delta",
+                "give e.g. '1e-6'",
             )
         if (rho is None) == (epsilon is None):
-            raise InvalidRequest("rho", rho, "must be given, or epsilon, and not both", "give exactly one")
+            raise InvalidRequest(
+                "rho", rho, "exactly one of rho and epsilon must be given", "give rho alone, or epsilon alone"
+            )
         limit = _rho_within(_positive("epsilon", epsilon), chance) if rho is None else _positive("rho", rho)
         epsilon_at_delta = epsilon_at(limit, chance) if rho is not None else _positive("epsilon", epsilon)
         return exact_budget(epsilon_at_delta, chance, limit), _ZERO
@@ -117,7 +122,7 @@ def cap_of(composition: str, epsilon: Any, delta: Any, rho: Any, slack: Any = No
     limit = _positive("epsilon", epsilon)
     part = _half(chance) if slack is None else _fraction("slack", slack)
     if part > chance:
-        raise InvalidRequest("slack", plain(part), f"must be at most delta, {plain(chance)}", "give a part of it")
+        raise InvalidRequest("slack", plain(part), f"must be at most delta, {plain(chance)}", "give a part of delta")
     return exact_budget(limit, chance, _rho_within(limit, part) if part else None), part
 
 

@@ -62,7 +62,7 @@ def changed_domains(set_: list[str] | tuple[()], drop: list[str] | tuple[()]) ->
     given: list[tuple[str, Domain | None]] = [*map(domain_of, set_), *((name, None) for name in drop)]
     changes = dict(given)
     if len(changes) < len(given):
-        raise InvalidRequest("domain", None, "must be given once for each column", "leave one out")
+        raise InvalidRequest("domain", None, "must be given once for each column", "leave out the repeated domain")
     return changes
 
 

@@ -65,7 +65,8 @@ def figure_history(charges: Iterable[Charge], name: str) -> tuple[RecordedFigure
             name,
             "must be a figure that the ledger recorded: "
             + (", ".join(names[:_SHOWN]) or "it has none of this account's releases"),
-            f"write kind.figure, with .lower or .upper for an end{did_you_mean(name, names[:1000])}",
+            "write kind.figure, or kind.figure.lower and kind.figure.upper for the ends of its "
+            f"interval{did_you_mean(name, names[:1000])}",
         )
     return matching
 

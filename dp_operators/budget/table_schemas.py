@@ -105,8 +105,9 @@ def _set_columns(fields: dict[str, Any], columns: str, schema: Path | None) -> l
     differs = None if header is None else unlike(header, [column.name for column in written])
     if differs is not None:
         raise InvalidRequest(
-            "columns", columns, f"must be the header of {schema}, in the same order, which {differs.what}",
-            "give the type of each",
+            "columns", columns, f"must be the names in the header of {schema}, in the same order, but that header "
+            f"{differs.what}",
+            "give each column of the header with its type",
         )  # fmt: skip
     fields["columns"] = [column.fields() for column in written]
     return [column.name for column in written if column.public]

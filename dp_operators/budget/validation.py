@@ -117,7 +117,7 @@ def bound_tables(tables: Iterable[Any]) -> dict[str, Any]:
         fields = None if isinstance(table, str) else _plain(table)
         [identity] = bound_identities([table if fields is None else fields.get("table")])
         if bound.get(identity) is not None and bound[identity] != fields:
-            raise InvalidRequest("tables", identity, "must be described once", "leave one out")
+            raise InvalidRequest("tables", identity, "must be described once", "leave out the repeated table")
         bound[identity] = fields if fields is None else {**fields, "table": identity}
     bound_identities(bound)
     return bound
@@ -142,7 +142,9 @@ def domains_of(domains: Mapping[str, Any]) -> dict[str, Domain | None]:
         InvalidRequest: no column is named, or a text is not a domain.
     """
     if not domains:
-        raise InvalidRequest("domains", None, "must name a column", "give its domain, or None")
+        raise InvalidRequest(
+            "domains", None, "must name at least one column", "give the domain of each column, or None to remove it"
+        )
     parsed: dict[str, Domain | None] = {}
     for column, domain in domains.items():
         try:
@@ -176,7 +178,7 @@ def key_values(keys: Iterable[Any]) -> tuple[Any, ...]:
     values = tuple(keys)
     if not values or not all(isinstance(key, (str, int)) for key in values):
         raise InvalidRequest(
-            "keys", None, "must be texts or whole numbers, at least one", "write them to a file, one a line"
+            "keys", None, "must be texts or whole numbers, at least one", "write the keys to a file, one on each line"
         )
     if len({(type(key), key) for key in values}) < len(values):
         raise InvalidRequest("keys", None, "must be distinct", "give each key once")
@@ -246,7 +248,7 @@ def stays_in_block(
     if neighbours is Neighbours.REPLACE_ONE and not unit_stays:
         raise InvalidRequest(
             "neighbours", neighbours.value,
-            "must be add_remove where a unit may be in several blocks, whose sizes are not public",
+            "must be add_remove if a unit may be in several blocks, because the sizes of the blocks are not public",
             "use add_remove, under which a replacement counts twice",
         )  # fmt: skip
     return unit_stays

@@ -149,7 +149,7 @@ def _tls(extra: Mapping[str, Any], what: str) -> dict[str, str]:
     if mode not in SSL_MODES:
         raise InvalidRequest(
             what, f"sslmode {mode}", f"must be one of {', '.join(SSL_MODES)}",
-            "verify-full checks the server's certificate and name",
+            "use verify-full, which checks the server's certificate and name",
         )  # fmt: skip
     for name in TLS[1:]:
         if not Path(tls.get(name, "/")).is_absolute() and (name, tls[name]) != ("sslrootcert", "system"):

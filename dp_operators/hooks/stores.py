@@ -40,7 +40,10 @@ def by_connection(uri: str) -> Any:
         BaseHook.get_connection(connection)  # Amazon's file system would take the machine's credentials instead
     except AirflowNotFoundException:
         raise InvalidRequest(
-            option, connection, "must name connections that exist", "create it, e.g. with airflow connections add"
+            option,
+            connection,
+            "must name connections that exist",
+            "create the connection, e.g. with airflow connections add",
         ) from None
     options = {"account_name": parts.hostname.partition(".")[0]} if extra == "azure" and parts.hostname else None
     return get_fs(parts.scheme, connection, options)

@@ -216,5 +216,10 @@ def due_instant(context: Context, until: str | None) -> dt.datetime:
     interval = partition_interval(run, timetable) if partition_of(run) else run_interval(run, timetable)
     moment = interval[1] if interval else run.run_after
     if moment is None:
-        raise InvalidRequest("until", None, "is required for a run without a time", "give an instant")
+        raise InvalidRequest(
+            "until",
+            None,
+            "is required for a run that has no data interval and no run_after",
+            "give the moment up to which steps are released",
+        )
     return min(moment, now)

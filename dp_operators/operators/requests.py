@@ -37,8 +37,8 @@ def whole_or_fields(whole: Any, fields: dict[str, Any]) -> Any:
         return fields
     if fields:
         raise InvalidRequest(
-            "request", f"also {', '.join(sorted(fields))}", "must be the whole request",
-            "move these fields into it, or leave it out",
+            "request", f"also {', '.join(sorted(fields))}", "must contain all fields of the request",
+            "move these fields into request, or leave request out",
         )  # fmt: skip
     return whole
 

@@ -89,7 +89,7 @@ def published_release(ledger: LedgerReader, account: str, key: str) -> Committed
         "release",
         key,
         f"must be published in a folder of account {account}",
-        "a release below such a folder, or none yet, is not shown here",
+        "publish the release in one of the account's folders: other releases are not shown here",
     )
     for output in ledger.account(account).outputs:
         try:

@@ -50,7 +50,7 @@ def require_releases(store: ObjectStore, output: str) -> None:
     """
     if next(iter(store.names(output)), None) is None:
         raise InvalidRequest(
-            "output", output, "must be a folder of releases, and it is empty",
+            "output", output, "must be a folder of releases, and this folder is empty",
             "correct the path of the folder that holds releases",
         )  # fmt: skip
 

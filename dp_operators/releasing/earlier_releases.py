@@ -74,8 +74,8 @@ def _with_map(committed: CommittedRelease, score_map: dict[str, Any]) -> dict[st
     model = committed.release.request.get("model")
     if not isinstance(model, dict) or model.get(MAPPED):
         raise InvalidRequest(
-            committed.what, committed.uri, "holds a map of scores that are recalibrated already",
-            "recalibrate the model itself, without a map",
+            committed.what, committed.uri, "must be a release of a model that is not recalibrated already",
+            f"name a release of {FITS[MAPPED]} whose request has a model without a map of scores",
         )  # fmt: skip
     return {**model, MAPPED: score_map}
 
@@ -263,7 +263,9 @@ def _parsed(model: Model, fields: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _forged(what: str, key: str | None) -> InvalidRequest:
-    return InvalidRequest(what, key, "must be what that release holds", "name the release alone, {'release': URI}")
+    return InvalidRequest(
+        what, key, "must be as in the release that the request names", "give only the release, {'release': URI}"
+    )
 
 
 def _has_reference(entry: Any) -> bool:

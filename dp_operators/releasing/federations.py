@@ -30,8 +30,9 @@ def with_federation(request: ReleaseRequest, environ: Mapping[str, str] = os.env
     agreement = registered_agreement(federation.name, request.account, environ)
     if federation.agreement not in (None, agreement):
         raise InvalidRequest(
-            "federation.agreement", None, "is what the administrator has registered in a charged request",
-            "give the federation's name alone",
+            "federation.agreement", None, "must be left out of a charged request, because the administrator has "
+            "registered the agreement",
+            "give only the federation's name",
         )  # fmt: skip
     completed = federation.model_copy(update={"agreement": agreement})
     return request.model_copy(update={"federation": completed})
@@ -46,8 +47,8 @@ def registered_agreement(name: str, account: str | None, environ: Mapping[str, s
     registered = Registration.read(environ, Federation(name=name).name)
     if registered.account != account:
         raise InvalidRequest(
-            "federation", name, f"must be registered for account {account}, and is for another one",
-            "name that account, or have the federation registered for this one",
+            "federation", name, f"must be registered for account {account}, and is registered for another account",
+            f"name the account of the federation, or have the federation registered for account {account}",
         )  # fmt: skip
     return registered.agreement
 

@@ -88,8 +88,8 @@ def blocks_on(
     if request.block_expression not in (None, account.blocks):
         raise InvalidRequest(
             "block_expression", str(request.block_expression),
-            f"must be that of account {account.name}, {account.blocks or 'which has none'}",
-            "leave it out: it is the account's",
+            f"must be that of account {account.name}, which is {account.blocks or 'none'}",
+            "leave it out: it is filled in from the account",
         )  # fmt: skip
     blocks = request.blocks
     if isinstance(request, StreamRequest):

@@ -45,14 +45,14 @@ class PrivateFolder:
             InvalidRequest: the folder cannot be created, or other users may enter it.
         """
         folder = self.path or Path(platformdirs.user_state_dir("dp-diagnostics")) / "private"
-        bound, remedy = "must be a folder of this user's own", "name another folder in private_dir"
+        bound, remedy = "must be a folder that belongs to this user", "name another folder in private_dir"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             status = folder.lstat()
         except OSError:
             raise InvalidRequest("private_dir", folder, bound, remedy) from None
         if status.st_mode & 0o170077 != 0o040000 or status.st_uid != os.geteuid():
-            bound = "must be a folder that this user alone may enter"
+            bound = "must be a folder that only this user may enter"
             raise InvalidRequest("private_dir", folder, bound, f"chmod 700 it, or {remedy}")
         self._remove_old_files(folder)
         return folder

@@ -43,7 +43,7 @@ def named_lookup(given: Any, account: Any, ledger: LedgerReader) -> dict[str, An
         if wanted.get(part) not in (None, getattr(lookup, part)):
             raise InvalidRequest(
                 f"{_FIELD}.{part}", wanted[part],
-                f"must be that of the registered lookup {name}, which is {getattr(lookup, part)}",
+                f"must be the same as in the registered lookup {name}, which has {getattr(lookup, part)}",
                 "correct it, or name the lookup alone",
             )  # fmt: skip
     return lookup.model_dump(mode="json")
@@ -60,8 +60,8 @@ def require_registered(request: ReleaseRequest, ledger: LedgerReader) -> None:
         for lookup in _lookups(options):
             if ledger.lookup(request.account or "", lookup.name).lookup != lookup:
                 raise InvalidRequest(
-                    _FIELD, lookup.name, "must have the entries that are registered under this name",
-                    "name the lookup alone",
+                    _FIELD, lookup.name, "must have the same entries as the lookup that is registered under this name",
+                    "give only the name of the lookup",
                 )  # fmt: skip
 
 

@@ -30,7 +30,12 @@ def released_bound(uri: object, ledger: LedgerReader) -> dict[str, Any]:
     committed = committed_release(uri, ledger, what=_FIELD)
     release = committed.release
     if CHOICE not in release.results:
-        raise InvalidRequest(_FIELD, committed.uri, "must have chosen a bound", f"name a release of {CHOICE}")
+        raise InvalidRequest(
+            _FIELD,
+            committed.uri,
+            "must be a release that has chosen a number of rows of a unit",
+            f"name a release of {CHOICE}",
+        )
     return ReleasedBound(
         rows=release.results[CHOICE]["bound"],
         epsilon=ledger.charge(release.charge_id or "").cost.epsilon,

@@ -52,13 +52,15 @@ def check_request(request: TableRequest, ledger: PrivacyLedger) -> Account:
     request.table.pinned.require_real(what="table.path")
     if request.neighbours is not account.neighbours:
         raise InvalidRequest(
-            "neighbours", request.neighbours.value, f"account {account.name} counts in {account.neighbours.value}",
-            "request the account's relation: costs under different relations do not add up",
+            "neighbours", request.neighbours.value,
+            f"must be that of account {account.name}, which is {account.neighbours.value}",
+            "leave neighbours out: costs under different relations cannot be added up",
         )  # fmt: skip
     if request.unit != account.unit:
         raise InvalidRequest(
-            "unit", request.unit.describe(), f"account {account.name} protects {account.unit.describe()}",
-            "request the account's unit: costs for different units do not add up",
+            "unit", request.unit.describe(),
+            f"must be that of account {account.name}, which is {account.unit.describe()}",
+            "leave unit out: costs for different units cannot be added up",
         )  # fmt: skip
     if isinstance(request, ReleaseRequest):
         require_as_released(request, ledger)
@@ -77,9 +79,9 @@ def _require_stream(request: StreamRequest, account: Account) -> None:
     if request.places is None and not binding.append_only:
         raise InvalidRequest(
             "table", request.table.identity,
-            "must only gain rows, as a fact that the account's administrator declares, for a stream: a row "
-            "that moves from one step to another would be counted in both",
-            f"have it declared: `dp-budget bind {account.name} --append-only`",
+            "must be a table that only gains rows, as a fact that the account's administrator has declared, for a "
+            "stream, because a row that moves from one step to another would be counted in both",
+            f"have this fact declared: `dp-budget bind {account.name} --append-only`",
         )  # fmt: skip
     if request.follow is None and binding.order is None:
         raise no_order(request.table.snapshot.name)
@@ -113,13 +115,14 @@ def require_output(output: str, account: Account) -> None:
     place = Place.of_folder(output, what="output")
     if not account.outputs:
         raise InvalidRequest(
-            "output", output, f"account {account.name} is bound to no folder for its releases",
-            f"have one bound: `dp-budget bind-outputs {account.name} {output}`",
+            "output", output, f"must lie within a folder of account {account.name}, which has no folder for its "
+            "releases yet",
+            f"have a folder bound: `dp-budget bind-outputs {account.name} {output}`",
         )  # fmt: skip
     if not any(Place.parse(bound).contains(place) for bound in account.outputs):
         raise InvalidRequest(
             "output", output, f"must lie within a folder of account {account.name}: {', '.join(account.outputs)}",
-            "name a folder there, or have another bound: `dp-budget bind-outputs`",
+            "name a folder within one of these, or have another folder bound: `dp-budget bind-outputs`",
         )  # fmt: skip
     place.require_real(what="output")
 

@@ -142,7 +142,7 @@ class LocalRunner(ProcessRunner):
         if not _LOCAL.fullmatch(engine.master):
             raise InvalidRequest(
                 "master", engine.master, "must be on this machine, like local[4]",
-                "name a connection and the runner cluster for another machine's",
+                "for a master on another machine, name a connection and the runner cluster",
             )  # fmt: skip
         super().check(request)
         if tuple(self.command) == APPLICATION:  # another command has requirements of its own

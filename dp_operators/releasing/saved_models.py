@@ -32,7 +32,7 @@ def with_saved_model(request: ReleaseRequest, ledger: LedgerReader) -> ReleaseRe
         for table in account.tables:
             if Place.parse(table).overlaps(place):
                 raise InvalidRequest(
-                    "model.path", model.path, "must not lie within a table, nor around one",
+                    "model.path", model.path, "must not lie within the folder of a table, and must not contain one",
                     "save the model outside the lake's tables",
                 )  # fmt: skip
     if model.sha256 is not None:

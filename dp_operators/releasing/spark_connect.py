@@ -80,17 +80,18 @@ class SparkConnectRunner(ProcessRunner):
 def _check_request(request: TableRequest) -> None:
     remedy = "name a connection of another type"
     if not isinstance(request, ReleaseRequest):
-        raise InvalidRequest("runner", "a Spark Connect server", "must be another one for a stream", remedy)
+        raise InvalidRequest("runner", "a Spark Connect server", "must not be Spark Connect for a stream", remedy)
     if request.table.form == "jdbc":
         raise InvalidRequest(
             "table.name", request.table.name,
-            "must be no table of a database with a Spark Connect server, which has no place to hold a "
-            "snapshot of the database", remedy,
+            "must not be a table of a database with a Spark Connect server, which has no place to hold a snapshot of "
+            "the database", remedy,
         )  # fmt: skip
     if request.uses_model and isinstance(request.needed_model, SparkMLModel):
         raise InvalidRequest(
             "model", "spark_ml",
-            "must be no saved pipeline with Spark Connect, whose server cannot test it before rows are read", remedy,
+            "must not be a saved pipeline with Spark Connect, because its server cannot test the pipeline before rows "
+            "are read", remedy,
         )  # fmt: skip
 
 

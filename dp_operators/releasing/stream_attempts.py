@@ -328,8 +328,9 @@ class StreamAttempt(ChargedAttempt[StreamRequest]):
             if sealed is not None and FollowedElsewhere.is_stated(seal.open(f"run-{run}.json", sealed), run=run):
                 raise InvalidRequest(
                     "checkpoint", self.checkpoint,
-                    "must be the only one with which this stream is followed: another process was first to "
-                    "store a step, and this one has ended", "leave it ended, or stop the other one first",
+                    "must be the only checkpoint that follows this stream, but another process, with another "
+                    "checkpoint, stored the step first, so this process "
+                    "has ended", "let the other process go on, or stop it before you start this process again",
                 )  # fmt: skip
 
     def _ended_without_steps(self, charge: Charge, layout: StreamLayout, seal: Seal, run: int) -> NoReturn:

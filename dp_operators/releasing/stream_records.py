@@ -60,7 +60,7 @@ def _segment(store: ObjectStore, layout: StreamLayout, head: StreamHead) -> Stre
     if segment is None or (segment.place.first, segment.place.previous) != (head.steps, head.sha256):
         raise InvalidRequest(
             "steps", str(head.steps),
-            "are published, but the object of these steps is missing or does not follow the one before",
+            "are published, but the object of these steps is missing, or does not follow the steps before",
             "restore that object from a backup, or end the stream: `dp-budget burn`",
         )  # fmt: skip
     return segment

@@ -139,8 +139,8 @@ def require_mode(request: StreamRequest, *, followed: bool) -> None:
     if followed and request.follow is None:
         raise InvalidRequest(
             "follow", None, "is required for a stream that is followed",
-            "say how long after its end a step is closed, {'delay': '10 minutes'}, or use `dp-budget stream "
-            "advance`",
+            "give the time from a step's end until the step is closed, {'delay': '10 minutes'}, or use `dp-budget "
+            "stream advance`",
         )  # fmt: skip
     if request.follow is not None and not followed:
         raise InvalidRequest(
@@ -159,6 +159,6 @@ def _require_checkpoint_place(checkpoint: str, output: str) -> None:
     place = Place.of_folder(checkpoint, what="checkpoint")
     if place.overlaps(Place.of_folder(output, what="output")):
         raise InvalidRequest(
-            "checkpoint", checkpoint, "must lie apart from the releases: it names files and rows",
+            "checkpoint", checkpoint, "must lie outside the folder of releases, because it names files and rows",
             "name a folder inside the privacy boundary",
         )  # fmt: skip

@@ -105,7 +105,7 @@ def tick(timetable: Any, moment: dt.datetime, *, ahead: bool) -> dt.datetime | N
     zone = str(getattr(zone, "name", zone))
     if zone.upper() not in ("UTC", "ETC/UTC", "+00:00"):
         raise InvalidRequest(
-            "blocks", f"interval, of a timetable in {zone}", "needs a timetable in UTC, as blocks are in UTC",
+            "blocks", f"interval, of a timetable in {zone}", "needs a timetable in UTC, because blocks are in UTC",
             "give the DAG's start date, or its timetable, the time zone UTC",
         )  # fmt: skip
     # imported here, because parsing a DAG does not need it
@@ -125,6 +125,6 @@ def _require_over(end: dt.datetime) -> None:
     if end > dt.datetime.now(dt.UTC):
         raise InvalidRequest(
             "blocks", f"interval, of a partition that ends at {end.isoformat()}",
-            "must be over: rows that arrive later would never be released",
+            "must have ended, because rows that arrive later would never be released",
             "let the timetable run one tick later: run_offset=-1",
         )  # fmt: skip

@@ -154,7 +154,7 @@ def connect_backend(connection: Connection, *, conf: Mapping[str, Any], private_
         raise InvalidRequest(
             f"connection {connection.conn_id}", None,
             "must name a Spark Connect server in its host and port, and may only have the extra use_ssl",
-            f"e.g. sc://spark.example.org with port {PORT}",
+            f"name the server, e.g. sc://spark.example.org with port {PORT}",
         )  # fmt: skip
     if conf:
         raise InvalidRequest(
@@ -221,8 +221,8 @@ def _require_used(options: Mapping[str, Any], used: Iterable[str], *, mode: str,
     if spare:
         raise InvalidRequest(
             "spark_conn_id", f"a connection with the extra {', '.join(spare)}",
-            f"may only have the extras {', '.join(sorted(used))} of these, "
-            f"with deploy-mode {mode} and master {master}", "leave it out, because it would be ignored",
+            f"may only have the extras {', '.join(sorted(used))} with deploy-mode {mode} and master "
+            f"{master}", "leave out the other extras, because they would be ignored",
         )  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def spark_master(connection: Connection) -> str:
     if not connection.host:
         raise InvalidRequest(
             f"connection {connection.conn_id}", None, "must name a Spark master in its host",
-            "e.g. spark://host with port 7077, k8s://https://host, or yarn",
+            "name the master, e.g. spark://host with port 7077, k8s://https://host, or yarn",
         )  # fmt: skip
     host = str(connection.host)
     if host.startswith("sc://"):

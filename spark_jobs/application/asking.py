@@ -65,7 +65,10 @@ def ask(
     part = next((share for share in split_budget(request) if set(share.kinds) <= BY_KEYS), None)
     if part is None or request.federation is None or published.key is None:
         raise InvalidRequest(
-            "release", None, "must be that of a federation, with cdf_points", "name a silo's release.json"
+            "release",
+            None,
+            "must be the release of a federation, with the diagnostic cdf_points",
+            "name the release.json that one of the silos published",
         )
     paid_for = part.diagnostics[0]
     options = CdfPointsOptions.parse(

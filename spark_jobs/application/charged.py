@@ -21,11 +21,11 @@ def require_charged(request: TableRequest, seal: Seal, *, document_sha256: str, 
     """
     if request.sha256 != document_sha256 or request.charged_sha256 != seal.request_sha256:
         raise InvalidRequest(
-            "request", None, "must be the one that was charged, and the store holds another",
-            "find out who wrote it, or install the same version of this package on both sides",
+            "request", None, "must be the request that was charged, but the store holds another request",
+            "find out who wrote the request in the store, or install the same version of this package on both sides",
         )  # fmt: skip
     if not request.table.is_bound:
         raise InvalidRequest(
-            "table", None, "must have its account's terms in a charged run",
-            f"leave charged runs to `{command}` or the operator",
+            "table", None, "must have the columns and the version that its account binds, because the run is charged",
+            f"start charged runs by `{command}` or the operator, which add them",
         )  # fmt: skip

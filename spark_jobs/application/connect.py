@@ -52,7 +52,7 @@ def open_remote_session(settings: Mapping[str, str]) -> SparkSession:
         spark.stop()
         raise InvalidRequest(
             "spark_conn_id", None, f"must be a Spark Connect server that was started with {' and '.join(wrong)}",
-            "start it with these settings, which no client can set",
+            "start the server with these settings, because no client can set them",
         )  # fmt: skip
     signal.signal(signal.SIGTERM, _leave)
     return spark

@@ -33,7 +33,7 @@ def open_silo(federation: Federation, environ: Mapping[str, str] = os.environ) -
     if agreement != federation.agreement:
         raise InvalidRequest(
             "federation", federation.name, "must be registered on this machine as it was when the request was charged",
-            "mount the same folder of federations everywhere, or leave uncharged drafts without a federation",
+            "mount the same folder of federations everywhere, or leave the federation out of an uncharged draft",
         )  # fmt: skip
     keys = registered_keys(environ, federation.name)
     silo = Silo(agreement=agreement, keys=keys, silo=silo_of(agreement, keys))

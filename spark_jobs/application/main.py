@@ -163,7 +163,7 @@ def _charged(arguments: argparse.Namespace) -> Charged:
     if arguments.not_private_seed is not None or None in needed:
         raise InvalidRequest(
             "--charge", arguments.charge,
-            "goes with --key, --run, --request-sha256 and --output, and without --not-private-seed",
+            "must be given together with --key, --run, --request-sha256 and --output, and without --not-private-seed",
             "leave charged runs to `dp-budget run` or the operator",
         )  # fmt: skip
     seal = Seal.take_from(os.environ, charge_id=arguments.charge, request_sha256=arguments.request_sha256)

@@ -142,8 +142,8 @@ def _read_account(content: bytes | None, seal: Seal) -> AccountState:
     except SealBroken:
         raise InvalidRequest(
             "account.json", None,
-            "must be the one that was stored for the charged request, and the store holds another",
-            "find out who wrote it",
+            "must be the file that was stored for the charged request, but the store holds another file",
+            "find out who wrote the file in the store",
         ) from None  # fmt: skip
 
 
@@ -158,8 +158,8 @@ def run_uncharged(
     """
     if request.federation is not None:
         raise InvalidRequest(
-            "federation", request.federation.name, "must be left out of a draft that no ledger pays",
-            "try the request on this silo's rows alone",
+            "federation", request.federation.name, "must be left out of a draft that no ledger has charged",
+            "leave it out, and try the request on the rows of this silo alone",
         )  # fmt: skip
     manifest = f"{output.rstrip('/')}/release.json"
     if store.read(manifest) is not None:

@@ -189,7 +189,10 @@ def _unmet(name: str, outcome: Any) -> str:
     if raised:
         message = (str(raised[0].get("exception_message")).splitlines() or [""])[0][:200]
         raise InvalidRequest(
-            f"suites.{name}", configuration.type, f"cannot be judged ({message})", "correct its arguments"
+            f"suites.{name}",
+            configuration.type,
+            f"must be an expectation that Great Expectations can evaluate ({message})",
+            "correct the expectation's arguments",
         )
     given = {name: value for name, value in configuration.kwargs.items() if name != "batch_id"}
     if isinstance(given.get("row_condition"), Mapping):  # as the library keeps a text

@@ -85,13 +85,20 @@ class Agreement(Frozen):
         ):
             twice = sorted({value for value in values if values.count(value) > 1})
             if twice:
-                raise InvalidRequest(what, twice[0], "must be of one participant alone", "give each its own")
+                raise InvalidRequest(
+                    what, twice[0], "must be different for each participant", f"give each participant another {what}"
+                )
         for what, value, limit in (
             ("colluding", self.colluding, len(self.servers) - 1),
             ("silos_per_person", self.silos_per_person, len(self.silos)),
         ):
             if value > limit:
-                raise InvalidRequest(what, value, f"must be at most {limit} here", "lower it, or add participants")
+                raise InvalidRequest(
+                    what,
+                    value,
+                    f"must be at most {limit} for this number of silos and servers",
+                    "lower it, or add silos or servers",
+                )
         return self
 
     @property

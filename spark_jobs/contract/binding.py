@@ -55,12 +55,15 @@ class TableVersion(Frozen):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if (self.by == "partition") != bool(self.columns):
+        if self.by == "partition" and not self.columns:
             raise InvalidRequest(
-                "columns", ", ".join(self.columns) or None,
-                "must list partition columns if by is partition, and be empty otherwise",
+                "columns", None, "must list partition columns if by is partition",
                 "list every partition column that distinguishes one state of the table from another",
             )  # fmt: skip
+        if self.by != "partition" and self.columns:
+            raise InvalidRequest(
+                "columns", ", ".join(self.columns), "may be given only if by is partition", "leave it out"
+            )
         if self.by != "path_version" and self.folders != 1:
             raise InvalidRequest("folders", self.folders, "may be given only if by is path_version", "leave it out")
         return self
@@ -180,8 +183,8 @@ class TableBinding(Frozen):
                 raise self._no_column("public_columns", name)
         if self.version_order == "number" and self.version.by != "table_version":
             raise InvalidRequest(
-                "version_order", "number", "needs versions that are numbers, named by table_version",
-                "use natural, which takes digits within a name as numbers, or list the names",
+                "version_order", "number", "needs a table whose versions are numbers, named by table_version",
+                "use natural, which compares the digits within a name as numbers, or list the names in order",
             )  # fmt: skip
         self._require_exact_versions()
         return self
@@ -263,11 +266,17 @@ class TableBinding(Frozen):
         """Reject values that two units may have alike: a text read as a floating-point number loses its last digits."""
         column = self.require_column(name, "unit.column")
         if column.kind is None:
-            raise InvalidRequest("unit.column", name, "must be a column of simple values", "name another column")
+            raise InvalidRequest(
+                "unit.column",
+                name,
+                "must be a column of single values, not of structs, lists or maps",
+                "name another column",
+            )
         if self.format in TEXT_FORMATS and column.type in ("float", "double"):
             raise InvalidRequest(
                 "unit.column", name,
-                f"must not be of type {column.type} in a {self.format} table: two long numbers may be " "read as one",
+                f"must not be of type {column.type} in a {self.format} table, because two different long numbers may "
+                "be read as the same number",
                 "bind the column as string",
             )  # fmt: skip
 
@@ -293,8 +302,8 @@ class TableBinding(Frozen):
         if not same or kept != before or not set(older.public_columns) <= set(self.public_columns):
             raise InvalidRequest(
                 "binding", self.table,
-                "may only gain columns, public columns, facts that were not declared and later versions, "
-                "or change domains, and must keep the order of its columns",
+                "may gain columns, public columns, later versions and facts that were not declared, and may change "
+                "domains, but everything else that was bound must stay as it is, in the same order",
                 "leave this binding as it is, and open an account for the new table",
             )  # fmt: skip
 
@@ -347,4 +356,4 @@ def _require_once(names: Iterable[str], what: str) -> None:
     """Reject names that Spark takes for the same, because it ignores case."""
     ((name, times),) = Counter(name.lower() for name in names).most_common(1) or [("", 0)]
     if times > 1:
-        raise InvalidRequest(what, name, "must be listed once", "give columns names that differ in more than case")
+        raise InvalidRequest(what, name, "must be listed only once", "give columns names that differ in more than case")

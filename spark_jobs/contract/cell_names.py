@@ -166,7 +166,7 @@ class CellNames:
         if table not in self.tables:
             dimensions = ", ".join(self.by[place] for place in table)
             raise InvalidRequest(
-                what, name, f"must be a cell of a table that is measured: [{dimensions}] is not",
+                what, name, f"must be a cell of a measured table, and the table [{dimensions}] is not measured",
                 f"name a group of each of {', '.join(self.by)}, or list that table in marginals",
             )  # fmt: skip
         return self._figure(tuple(labels), parts[len(labels) :], name=name, what=what)

@@ -84,8 +84,8 @@ def _check_stream(request: StreamRequest, table: _Table) -> None:
     if kind in ("float", "double"):
         raise InvalidRequest(
             need.field, need.name,
-            f"must not be of type {kind} in a stream that keeps what it has used of each unit: how such a "
-            "number is written as text depends on the version of Java", "bind the column as another type",
+            f"must not be of type {kind} in a stream that keeps the number of used rows of each unit, because the text "
+            "of such a number depends on the version of Java", "bind the column as another type",
         )  # fmt: skip
 
 
@@ -205,8 +205,8 @@ def level_value(need: ColumnNeed, level: str, kind: Kind | None) -> Literalish:
     if kind is Kind.INTEGER and text.removeprefix("-").isdecimal() and len(text) <= _MAX_DIGITS:
         return int(text)
     raise InvalidRequest(
-        f"{need.field}.{need.name}", level, f"must be a value of a column of type {kind}",
-        "write true and false, or whole numbers",
+        f"{need.field}.{need.name}", level, f"must be a value that a column of type {kind} can hold",
+        "write true or false for a column of booleans, and a whole number for a column of whole numbers",
     )  # fmt: skip
 
 
@@ -217,7 +217,9 @@ def _check_value(value: Literalish, field: str) -> None:
     except (UnicodeEncodeError, OverflowError):
         holdable = False
     if not holdable:
-        raise InvalidRequest(field, value, "must be a value that a column can hold", "correct it")
+        raise InvalidRequest(
+            field, value, "must be a valid text, or a number within the range of a double", "correct it"
+        )
 
 
 def _check_keys(need: ColumnNeed, keys: Iterable[str | int], table: _Table, *, field: str) -> None:
@@ -227,6 +229,6 @@ def _check_keys(need: ColumnNeed, keys: Iterable[str | int], table: _Table, *, f
     for key in keys:
         if isinstance(key, str) and not re.fullmatch(r"0|-?[1-9][0-9]{0,18}", key):
             raise InvalidRequest(
-                field, key, f"must be whole numbers, like the values of the column {need.name}",
-                "write them without leading zeros, or name the column that holds them as text",
+                field, key, f"must be a whole number, because the column {need.name} holds whole numbers",
+                "write whole numbers without leading zeros, or name a column that holds these keys as text",
             )  # fmt: skip

@@ -124,7 +124,7 @@ def _bins(given: Mapping[str, Any], domains: Domains) -> Any:
         first, last = (math.floor(exact_decimal(end) / width) for end in ends)
     if last - first >= MAX_BINS:
         raise InvalidRequest(
-            "diagnostics.by.width", given["width"], f"must make from 1 to {MAX_BINS:,} bins of what {name} may hold",
+            "diagnostics.by.width", given["width"], f"must divide the range of {name} into at most {MAX_BINS:,} bins",
             "give a larger width, or edges",
         )  # fmt: skip
     edges = [float(place * width) for place in range(first, last + 2)]

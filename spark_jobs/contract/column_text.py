@@ -107,7 +107,7 @@ def _column(name: str, text: str, place: int) -> tuple[WrittenColumn, int]:
             f"columns.{name}", written or text[place : place + 40].strip(),
             "must be a type that an engine knows, such as int, bigint, double, decimal(10,2), string, "
             "boolean, date or timestamp",
-            "write a column like 'age int', or with what it may hold: 'age int between 0 and 120'",
+            "write a column like 'age int', or with its domain: 'age int between 0 and 120'",
         )  # fmt: skip
     reader = Reader(text, end)
     try:
@@ -140,8 +140,8 @@ def _unknown(name: str, rest: str) -> InvalidRequest:
     if rest.strip().startswith(","):
         return _not_columns(rest)
     return InvalidRequest(
-        f"columns.{name}", rest.strip(), f"may follow a type only as a domain, which is {FORMS}, or as the word public",
-        "remove it; put names with blanks or commas in backticks",
+        f"columns.{name}", rest.strip(), f"must be a domain ({FORMS}) or the word public, because it follows a type",
+        "remove it, or put the column's name in backticks if it has blanks or commas",
     )  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def _label(given: Any, domains: Domains) -> Any:
         elif label.get("negative") is None and not among(0, values):
             raise InvalidRequest(
                 "label.negative", None, f"is required: {label['column']} holds {shown(values)}",
-                "name the value that means 0, or write other for every value but the positive one",
+                "name the value that means 0, or write 'other' for all values except the positive one",
             )  # fmt: skip
     if label.get("negative") == OTHER and not among(OTHER, values or ()):
         label["rest"] = True
@@ -218,8 +218,8 @@ def _of_values(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
         if cells is None and left_out:
             raise InvalidRequest(
                 "diagnostics.bounds", None,
-                f"is required: {name} may hold {values:,} values, more than the {max(_literals()):,} cells "
-                "of a grid", "give narrower bounds, or the cells and bounds of a coarser grid",
+                f"is required, because {name} may hold {values:,} values, and a grid has at most {max(_literals()):,} "
+                "cells", "give narrower bounds, or the cells and bounds of a coarser grid",
             )  # fmt: skip
         if cells is not None and cells > int(_CELLS.default):
             entry["cells"] = cells
@@ -237,8 +237,9 @@ def _features(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
         for name, bounds in given.items():
             if bounds is None:
                 raise InvalidRequest(
-                    f"diagnostics.features.{name}", None, "must have bounds: the account does not say what it holds",
-                    "give them, such as [0, 100], or have a domain declared: `dp-budget domains`",
+                    f"diagnostics.features.{name}", None, "must have bounds, because the account declares no domain "
+                    "for this feature",
+                    "give bounds, such as [0, 100], or have a domain declared: `dp-budget domains`",
                 )  # fmt: skip
         entry = {**entry, "features": given}
     if isinstance(categorical, (list, tuple)):

@@ -136,8 +136,8 @@ def _loader() -> Any:
                 key = self.construct_object(key_node, deep=True)
                 if not isinstance(key, Hashable) or key in keys:
                     raise InvalidRequest(
-                        "request", key, f"must have each key once, but repeats one at {_place(key_node.start_mark)}",
-                        "remove one of them",
+                        "request", key, f"must not repeat a key, but repeats one at {_place(key_node.start_mark)}",
+                        "remove the repeated entry",
                     )  # fmt: skip
                 keys.add(key)
             return super().construct_mapping(node, deep=deep)
@@ -192,7 +192,7 @@ def _unique(pairs: list[tuple[str, Any]], what: str) -> dict[str, Any]:
     if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRequest(what, twice, "must have each key once", "remove one of them")
+        raise InvalidRequest(what, twice, "must contain each key only once", "remove the repeated entry")
     return fields
 
 

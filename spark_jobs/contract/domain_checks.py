@@ -152,7 +152,7 @@ def require_value(value: Any, name: Any, domains: Domains, field: str, *, as_tex
 
 def contradiction(field: str, value: Any, name: Any, domain: Domain, remedy: str) -> InvalidRequest:
     """The error for a value that contradicts its column's domain."""
-    return InvalidRequest(field, value, f"contradicts what {name} may hold, {domain}", remedy)
+    return InvalidRequest(field, value, f"must agree with the domain of {name}, which is {domain}", remedy)
 
 
 def _is_number(text: str) -> bool:

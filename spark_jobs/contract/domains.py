@@ -59,9 +59,14 @@ class ListedValues(Frozen):
     def _distinct(self) -> Self:
         ((value, times),) = Counter(map(str, self.values)).most_common(1) or [("", 0)]
         if times > 1:
-            raise InvalidRequest("", value, "must be listed once", "remove one of them")
+            raise InvalidRequest("", value, "must be listed only once", "remove the repeated value")
         if (self.list is None) != bool(self.values):
-            raise InvalidRequest("", None, "must list a value, or name a list", "write in ('yes', 'no')")
+            raise InvalidRequest(
+                "",
+                None,
+                "must name at least one value, or one registered list, after `in`",
+                "write it like `in ('yes', 'no')` or `in @plans`",
+            )
         return self
 
     def __str__(self) -> str:
@@ -90,8 +95,8 @@ class ValueRange(Frozen):
         sizes = (abs(self.lower), abs(self.upper))
         if not (self.lower < self.upper and max(sizes) <= MAX_BOUND and self.upper - self.lower >= 1 / MAX_BOUND):
             raise InvalidRequest(
-                "", str(self), "must be two numbers in ascending order, of size 1e100 at most",
-                "write the smaller first",
+                "", str(self), "must be two numbers in ascending order, both between -1e100 and 1e100",
+                "write the smaller number first",
             )  # fmt: skip
         if self.step is not None and (self.step <= 0 or not divides(self.step, self.lower, self.upper)):
             raise InvalidRequest(
@@ -133,7 +138,9 @@ class Period(Frozen):
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         if not moment(self.start) < moment(self.end):
-            raise InvalidRequest("", str(self), "must be two moments in ascending order", "write the earlier first")
+            raise InvalidRequest(
+                "", str(self), "must be two moments in ascending order", "write the earlier moment first"
+            )
         return self
 
     @property
@@ -297,7 +304,7 @@ def require_fits(domain: Domain, type_text: str, kind: Kind | None) -> None:
             fits = kind is Kind.TIMESTAMP or (kind is Kind.DATE and days)
     if not fits:
         raise InvalidRequest(
-            "", str(domain), f"contradicts the type {type_text}",
+            "", str(domain), f"must be a domain of values of type {type_text}",
             "give values that a column of this type can hold, or correct the type",
         )  # fmt: skip
 

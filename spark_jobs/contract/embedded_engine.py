@@ -55,8 +55,8 @@ MAX_LISTED = 1_000
 """The most keys of a list or a lookup, with which it compares rows one after the other."""
 _NOT_COUNTED = ("logistic_fit", "rows_per_unit")
 """Kinds whose statistics are made with exponentials of rows, or of units before any row is left out."""
-_NAMELESS = "must have folders with a value after each column", "name the folder by its value"
-_OTHERWISE = "run it on Spark: with another master, such as local[*]"
+_NAMELESS = "must have folders named column=value, with a value that is not empty", "rename the folder to column=value"
+_OTHERWISE = "run the request on Spark, by another master such as local[*]"
 
 
 def require_embedded(request: TableRequest) -> None:
@@ -94,19 +94,23 @@ def _require_release(request: ReleaseRequest) -> None:
         _refuse("federation", request.federation.name, "must be left out with the embedded engine")
     for options in request.diagnostics:
         if options.kind in _NOT_COUNTED:
-            _refuse("diagnostics", options.kind, "must be of another kind with the embedded engine")
+            _refuse("diagnostics", options.kind, "must be of a kind that the embedded engine releases")
     if request.uses_model:
         _require_model(request.needed_model)
     for statistic in request.statistics:
         if isinstance(statistic, PairedScoreCells):
             _require_model(statistic.model)
         if isinstance(statistic, DiscoverableCells):
-            _refuse("diagnostics.by", "discover", "must list its groups with the embedded engine")
+            _refuse(
+                "diagnostics.by",
+                "discover",
+                "must list its groups, instead of discovering keys, with the embedded engine",
+            )
         if isinstance(statistic, AggregateCells) and statistic.of_units is not None:
             _refuse("diagnostics.measures", "units", "must count no distinct units with the embedded engine")
     _require_short_lists(_lists_of(request))
     if request.group_bound is not None:
-        _refuse("unit", request.unit.column, "must have no limit of its groups with the embedded engine")
+        _refuse("unit", request.unit.column, "must be used without max_groups with the embedded engine")
 
 
 def _lists_of(request: ReleaseRequest) -> Iterator[tuple[str, str, int]]:
@@ -176,7 +180,7 @@ def _require_expressions(request: TableRequest) -> None:
     for field, text, expression in written:
         for part in walk(expression):
             if (what := fault(part)) is not None:
-                _refuse(field, text, f"must be without {what} with the embedded engine")
+                _refuse(field, text, f"must not contain {what} with the embedded engine")
         if size(expression)[1] > MAX_LEVELS:
             _refuse(field, text, f"must have at most {MAX_LEVELS} levels with the embedded engine")
 
@@ -192,7 +196,7 @@ def _require_blocks(request: TableRequest) -> None:
         return
     column = next((one for one in request.table.columns or () if one.name.lower() == blocks.column.lower()), None)
     if column is not None and column.kind is Kind.DATE:
-        _refuse("blocks", blocks.column, "must not be days by their text with the embedded engine")
+        _refuse("blocks", blocks.column, "must not be values of a column of type date with the embedded engine")
 
 
 def fault(part: Expression) -> str | None:
@@ -215,7 +219,7 @@ def _require_table(table: TableSource) -> None:
         _refuse("table.path", table.path, "must be a folder of this machine with the embedded engine")
     for name, value in (table.snapshot.partition or {}).items():
         if not isinstance(value, str):
-            _refuse("table.snapshot.partition", f"{name}={value}", "must be text with the embedded engine")
+            _refuse("table.snapshot.partition", f"{name}={value}", "must be a text with the embedded engine")
 
 
 def _require_files(request: TableRequest) -> None:

@@ -70,16 +70,17 @@ class ExpectedTable(Frozen):
     def _agree(self) -> Self:
         if self.recalls and list(self.recalls) != list(self.flagged):
             raise InvalidRequest(
-                "recalls", list(self.recalls), "must be stated for the thresholds of flagged",
-                "state which share of the rows, and which of the positives, reaches each threshold",
+                "recalls", list(self.recalls), "must be stated for the same thresholds as flagged",
+                "state for each threshold which share of the rows reaches it (flagged), and which share of the "
+                "positives does (recalls)",
             )  # fmt: skip
         for threshold, recall in self.recalls.items():
             largest = 1.0 if self.positive_rate is None else self.flagged[threshold] / self.positive_rate
             if recall > ROUNDED * largest:
                 raise InvalidRequest(
                     f"recalls.{threshold}", recall,
-                    f"must be at most {largest:.3g}, since no more rows have such scores",
-                    "state shares that agree with flagged and positive_rate",
+                    f"must be at most {largest:.3g}, the largest share that flagged and positive_rate allow",
+                    "state shares that agree with each other",
                 )  # fmt: skip
         return self
 
@@ -90,7 +91,7 @@ class ExpectedTable(Frozen):
             if not are_bounds(ends):
                 raise InvalidRequest(
                     name, list(ends), "must be two finite numbers in ascending order",
-                    "state between which numbers most of its values lie",
+                    "state the two numbers between which most of the values lie",
                 )  # fmt: skip
         return value
 
@@ -115,8 +116,8 @@ class ExpectedTable(Frozen):
         for name in self.values:
             if name not in read:
                 raise InvalidRequest(
-                    "values", name, "must be read by the request as a number",
-                    f"leave it out{did_you_mean(name, read)}",
+                    "values", name, "must be a column that the request reads as a number",
+                    f"leave the column out{did_you_mean(name, read)}",
                 )  # fmt: skip
 
 

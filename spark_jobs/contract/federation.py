@@ -110,7 +110,7 @@ def registered_file(environ: Mapping[str, str], name: str, ending: str) -> Path:
     if not folder:
         raise InvalidRequest(
             FEDERATIONS_VARIABLE, None,
-            "must name the folder of registered federations for a request with a federation",
+            "must name the folder of registered federations, because the request names a federation",
             "have the administrator mount it",
         )  # fmt: skip
     return Path(folder) / f"{name}.{ending}"
@@ -142,7 +142,7 @@ def require_linear(kind: str, given: Mapping[str, Any]) -> None:
     if method not in methods:
         raise InvalidRequest(
             "method", method, f"must be {' or '.join(str(name) for name in methods)} for silos",
-            "name it, or pool the tables",
+            "choose one of these methods, or pool the tables",
         )  # fmt: skip
 
 

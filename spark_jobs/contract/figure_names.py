@@ -272,5 +272,6 @@ def _unknown(what: str, name: str, part: str, known: Iterable[str]) -> InvalidRe
     shown = ", ".join((*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else []))) or "what it has"
     return InvalidRequest(
         what, name, f"must name a figure of the release: {part or 'nothing'} is none of {shown}",
-        f"write kind.figure, with .lower or .upper for an end{did_you_mean(part, names)}",
+        "write kind.figure, or kind.figure.lower and kind.figure.upper for the ends of its "
+        f"interval{did_you_mean(part, names)}",
     )  # fmt: skip

@@ -117,20 +117,27 @@ class FileForm(Frozen):
             if not optional and (len(value) != 1 or value.isalnum() or value in "\r\n\0"):
                 raise InvalidRequest(
                     name, value, "must be one character that is no letter and no digit",
-                    "write it as it is in the file, or by its name: tab, semicolon, pipe",
+                    "write the character itself, or its name: tab, semicolon, pipe",
                 )  # fmt: skip
         if self.thousands not in _GROUPING:
             raise InvalidRequest(
-                "thousands", self.thousands, "must be one of , . ' _, a blank, or empty",
-                "give the sign between groups of digits",
+                "thousands", self.thousands, "must be a comma, a dot, an apostrophe, an underscore, a blank, or empty",
+                "give the character that separates groups of digits",
             )  # fmt: skip
         if self.decimal not in (".", ","):
-            raise InvalidRequest("decimal", self.decimal, "must be . or ,", "give one of them")
+            raise InvalidRequest(
+                "decimal", self.decimal, "must be a dot or a comma", "give one of these two characters"
+            )
         for one, other in (("thousands", "decimal"), ("separator", "quote"), ("separator", "escape")):
             if getattr(self, one) == getattr(self, other):
-                raise InvalidRequest(one, getattr(self, one), f"must differ from {other}", "correct one of them")
+                raise InvalidRequest(one, getattr(self, one), f"must differ from {other}", "correct one of the two")
         for text in set(self.true) & set(self.false) | set(self.null) & {*self.true, *self.false}:
-            raise InvalidRequest("null", text, "has two meanings", "give it one")
+            raise InvalidRequest(
+                "null",
+                text,
+                "must have only one meaning, but is listed twice among null, true and false",
+                "list the text under one of null, true and false",
+            )
         return self
 
     @model_serializer(mode="wrap")
@@ -162,7 +169,9 @@ class FileForm(Frozen):
             if name in ("null", "true", "false"):
                 given[name] = (*given.get(name, ()), value)
             elif name in given:
-                raise InvalidRequest(f"file-form.{name}", option, "must be given once", "leave one of them out")
+                raise InvalidRequest(
+                    f"file-form.{name}", option, "must be given only once", "leave one of the two values out"
+                )
             else:
                 given[name] = _yes(name, value) if name in ("percent", "trim") else value
         try:
@@ -185,7 +194,8 @@ class FileForm(Frozen):
                 files = "csv" if name in _OF_CSV_ALONE else "csv and JSON"
                 raise InvalidRequest(
                     f"file_form.{name}", _shown(getattr(self, name)),
-                    f"is for {files} files, and the table is of format {form}", "leave it out, or correct the format",
+                    f"must be left out for a table of format {form}, because it describes "
+                    f"{files} files", "leave it out, or correct the format",
                 )  # fmt: skip
 
 

@@ -222,19 +222,19 @@ def require_readable(footers: Sequence[Footer], *, field: str, value: object) ->
     """
     if any(footer.encrypted for footer in footers):
         raise InvalidRequest(
-            field, value, "must have files without encryption of their own",
-            "write them without it; the store may encrypt them",
+            field, value, "must have files that are not encrypted as Parquet files",
+            "write the files without Parquet's encryption, and let the store encrypt them",
         )  # fmt: skip
     unknown = sorted({codec for footer in footers for codec in footer.codecs} - set(CODECS))
     if unknown:
         raise InvalidRequest(
-            field, value, f"must have files that Spark can uncompress, and not by {' or '.join(unknown)}",
-            "write them again with zstd, snappy or gzip",
+            field, value, f"must have files that Spark can decompress, which excludes {' or '.join(unknown)}",
+            "write the files again with zstd, snappy or gzip",
         )  # fmt: skip
     for footer in footers:
         if len({name.lower() for name in footer.types}) < len(footer.types):
             raise InvalidRequest(
-                field, value, "must have column names that differ in more than case", "rename one of them"
+                field, value, "must have column names that differ in more than case", "rename one of the two columns"
             )
 
 
@@ -260,7 +260,7 @@ def require_types(footers: Collection[Footer], columns: Iterable[BoundColumn], *
             raise InvalidRequest(
                 "table",
                 column.name,
-                "is a column that the account binds, and no file has it",
+                "must be a column of at least one file, because the account binds it",
                 "correct the name that is bound, or the files; a state with other columns cannot be read"
                 + did_you_mean(column.name, dict.fromkeys(name for footer in footers for name in footer.types)),
             )
@@ -272,6 +272,6 @@ def require_types(footers: Collection[Footer], columns: Iterable[BoundColumn], *
 def _irreconcilable(name: str, of_file: str, bound: str) -> InvalidRequest:
     return InvalidRequest(
         "table", f"column {name} of type {of_file}",
-        f"must be of type {bound} in all files, as it is bound or as other files have it",
-        "write the files again with one type, or bind the column as another type for a new table",
+        f"must be of type {bound} in all files, which is the bound type or the type in the other files",
+        "write all files with the same type, or open an account for a table with the column bound as another type",
     )  # fmt: skip

@@ -45,7 +45,7 @@ class Gate:
         content = _FORM.fullmatch(text) if isinstance(text, str) else None
         if content is None or set("<>=") & set(_QUOTED.sub("", content[1])):
             raise InvalidRequest(
-                GATE, text, "must be a figure, one of >=, >, <=, <, and a number",
+                GATE, text, "must be a figure, then one of >=, >, <= and <, then a number",
                 "write it like 'roc_curve.auc.lower >= 0.7'",
             )  # fmt: skip
         return cls(content[1].strip(), content[2], float(content[3]))

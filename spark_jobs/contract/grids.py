@@ -62,7 +62,7 @@ def check_grid(
     """
     if not (-LARGEST <= lower < upper <= LARGEST) or math.isinf(1 / (upper - lower)):
         raise InvalidRequest(
-            "bounds", f"{lower}, {upper}", "must be two numbers in ascending order, not beyond 2^1000",
+            "bounds", f"{lower}, {upper}", "must be two numbers in ascending order, both between -2^1000 and 2^1000",
             "give public bounds of the values, such as [0, 1000000]",
         )  # fmt: skip
     if step is not None:
@@ -92,17 +92,17 @@ def values_in_cell(lower: float, upper: float, step: float, cells: int) -> int:
 
 def _check_step(lower: float, upper: float, scale: str, step: float) -> None:
     if scale != "linear":
-        raise InvalidRequest("step", step, f"may not be given with scale: {scale}", "leave one of them out")
+        raise InvalidRequest("step", step, f"cannot be combined with scale: {scale}", "leave out step or scale")
     if not step > 0 or max(abs(lower), abs(upper)) > MAX_STEPS_FROM_ZERO * step:
         raise InvalidRequest(
             "step", step, "must be above 0 and at least a billionth of the larger bound",
-            "give the distance of neighbouring values, such as 1 or 0.01",
+            "give the distance between neighbouring values, such as 1 or 0.01",
         )  # fmt: skip
     steps = (upper - lower) / step
     if round(steps) < 1 or abs(steps - round(steps)) > NEAR:
         raise InvalidRequest(
             "step", step, f"must divide the range of the values, [{lower:.12g}, {upper:.12g}]",
-            "give bounds that are values themselves, a whole number of steps apart",
+            "give bounds that are a whole number of steps apart",
         )  # fmt: skip
 
 

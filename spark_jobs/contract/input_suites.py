@@ -99,8 +99,8 @@ class SchemaExpectation(Frozen):
             raise InvalidRequest(
                 "type",
                 self.type,
-                "must be an expectation of the schema, because whether rows meet others is private: "
-                + ", ".join(SCHEMA_EXPECTATIONS),
+                f"must be one of {', '.join(SCHEMA_EXPECTATIONS)}, because the result of any other expectation depends "
+                "on private rows",
                 f"remove it{did_you_mean(self.type, SCHEMA_EXPECTATIONS)}",
             )
         required, others, _ = SCHEMA_EXPECTATIONS[self.type]
@@ -179,7 +179,9 @@ def _check_argument(name: str, value: Any) -> None:
         "exact_match": isinstance(value, bool),
     }.get(name, isinstance(value, str))
     if not right:
-        raise InvalidRequest(f"kwargs.{name}", value, "must be as in Great Expectations", "correct its type")
+        raise InvalidRequest(
+            f"kwargs.{name}", value, "must be of the type that Great Expectations takes", "correct the argument's type"
+        )
     for given in value if name == "type_list" else [value] if name == "type_" else []:
         if given not in _TYPE_NAMES:
             raise InvalidRequest(

@@ -84,7 +84,9 @@ class JdbcConnection(Frozen):
     def _are_tables(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for table in value:
             if not _TABLE.fullmatch(table):
-                raise InvalidRequest("", table, "must be names such as public.visits", "correct the name")
+                raise InvalidRequest(
+                    "", table, "must be a schema and a table, such as public.visits", "correct the name"
+                )
         return value
 
     @property
@@ -132,7 +134,7 @@ def _connections(environ: Mapping[str, str]) -> dict[str, JdbcConnection]:
     unreadable = InvalidRequest(
         CONNECTIONS_VARIABLE,
         path,
-        "must name a JSON file of connections if a table is one of a database",
+        "must name a JSON file of connections, because the table is in a database",
         "write the file, and name it in the environment of the driver",
     )
     try:
@@ -148,7 +150,7 @@ def _connections(environ: Mapping[str, str]) -> dict[str, JdbcConnection]:
     _, times = next(iter(Counter(connection.database for connection in connections.values()).most_common(1)), ("", 0))
     if times > 1:  # one table would have two names, and two budgets
         raise InvalidRequest(
-            CONNECTIONS_VARIABLE, None, "must have one connection for each database",
-            "list the tables of both under one of them",
+            CONNECTIONS_VARIABLE, None, "must have only one connection for each database",
+            "list all tables of a database under one connection",
         )  # fmt: skip
     return connections

@@ -121,7 +121,9 @@ class Place:
             )  # fmt: skip
         segments = [segment for segment in (path or "").split("/") if segment]
         if "." in segments or ".." in segments:
-            raise InvalidRequest(what, text, "must not contain the segments . and ..", "write the path out")
+            raise InvalidRequest(
+                what, text, "must not contain '.' or '..' as the name of a folder", "write the path without them"
+            )
         return cls._of(scheme, _authority(scheme, authority, text, what), segments)
 
     @classmethod
@@ -157,7 +159,7 @@ class Place:
         """
         if not _DATABASE_TABLE.fullmatch(text):
             raise InvalidRequest(
-                what, text, "must be the name of a connection, a schema and a table",
+                what, text, "must name a connection, a schema and a table",
                 "write it like jdbc:warehouse.public.visits",
             )  # fmt: skip
         return cls(identity=text, path=text.removeprefix(DATABASE))

@@ -78,8 +78,8 @@ def require_agreed(request: ReleaseRequest) -> None:
     if agreement.request_sha256 != request.shared_sha256:
         raise InvalidRequest(
             "federation.agreement.request_sha256", agreement.request_sha256,
-            f"must be the hash of what this request shares with the other silos', {request.shared_sha256}",
-            "request what was agreed on, or agree anew",
+            f"must be {request.shared_sha256}, the hash of those fields of this request that all silos share",
+            "request what was agreed on, or make a new agreement for this request",
         )  # fmt: skip
     if agreement.epsilon != request.budget.epsilon:
         raise InvalidRequest(
@@ -90,14 +90,14 @@ def require_agreed(request: ReleaseRequest) -> None:
     if agreement.colluding != len(agreement.servers) - 1:
         raise InvalidRequest(
             "federation.agreement.colluding", agreement.colluding,
-            f"must be {len(agreement.servers) - 1}, the number of servers less one, for a request",
-            "agree anew, so that each server adds the whole noise",
+            f"must be {len(agreement.servers) - 1}, one less than the number of servers, for a request",
+            "make a new agreement, so that each server adds the whole noise",
         )  # fmt: skip
     by_keys = [options.kind for options in request.diagnostics if options.kind in BY_KEYS]
     if by_keys and len(agreement.servers) != 2:
         raise InvalidRequest(
             "federation.agreement.servers", len(agreement.servers), f"must be two for {by_keys[0]}",
-            "agree anew, with two servers",
+            "make a new agreement with two servers",
         )  # fmt: skip
 
 
@@ -140,23 +140,23 @@ def require_stream(request: StreamRequest) -> None:
     if request.epsilon_per_row * request.method.min_share(len(request.levels)) < MIN_EPSILON:
         raise InvalidRequest(
             "budget.epsilon", plain(request.budget.epsilon),
-            f"must be large enough that every part of the mechanism gets {MIN_EPSILON} of it for each row",
+            f"must be large enough that every part of the mechanism gets an epsilon of {MIN_EPSILON} for each row",
             "give more epsilon, or lower unit.max_rows",
         )  # fmt: skip
     numbers = len(request.names) * request.method.state_size
     if numbers > MAX_STATE:
         raise InvalidRequest(
-            "states", f"{numbers:,} numbers of state", f"must need at most {MAX_STATE:,}",
+            "states", f"{numbers:,} numbers of state", f"must need at most {MAX_STATE:,} numbers of state",
             "name fewer states, a shorter season or smaller groups",
         )  # fmt: skip
     if request.follow is not None:
         _require_followable(request)
     elif request.unit.column is not None and request.places is None and request.declared_rows is None:
         raise InvalidRequest(
-            "capacity", None, f"is required for a stream whose unit is {request.unit.column}, unless the account's "
-            "administrator declares how many units there will ever be: the stream keeps how many rows of each it has "
-            "used",
-            "have it declared: `dp-budget bind --units`, or give a capacity, which costs twice under add_remove",
+            "capacity", None, f"is required for a stream whose unit is {request.unit.column}, because the stream keeps "
+            "the number of used rows of each unit, unless the account's administrator has declared the number of units",
+            "give a capacity, which doubles the cost under add_remove, or have the number of units declared: "
+            "`dp-budget bind --units`",
         )  # fmt: skip
     expression = request.block_expression
     if expression is not None and expression.by is not BlockBy.VALUE and expression.column == request.time:
@@ -174,15 +174,15 @@ def _require_followable(request: StreamRequest) -> None:
     if request.unit.column is not None and request.declared_rows is None:
         raise InvalidRequest(
             "unit.column", request.unit.column,
-            f"must have at most {request.unit.max_rows} rows of a unit in the table, as a fact that the "
-            "account's administrator declares, for a stream that is followed: no row is read again",
-            "have it declared: `dp-budget bind --rows-per-unit`, or leave out follow",
+            f"must have at most {request.unit.max_rows} rows of each unit in the table, as a fact that the account's "
+            "administrator has declared, because a stream that is followed reads no row again",
+            "have this fact declared: `dp-budget bind --rows-per-unit`, or leave out follow",
         )  # fmt: skip
     open_steps = request.steps_within_reach(request.closes(0)) if request.steps > 1 else 1
     if open_steps * len(request.leaf_names) > MAX_STATE:
         raise InvalidRequest(
             "follow.delay", f"{open_steps:,} open steps of {len(request.leaf_names):,} states",
-            f"must keep at most {MAX_STATE:,} counts open", "shorten it, or make the steps longer",
+            f"must keep at most {MAX_STATE:,} counts open", "shorten the delay, or make the steps longer",
         )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def with_profiled(entry: dict[str, Any], domains: Domains) -> dict[str, Any]:
         return entry
     if not columns:
         raise InvalidRequest(
-            "columns", None, "must be columns of which the account says what they may hold, and it says so of none",
+            "columns", None, "must be columns with a domain that the account declares, and the account declares none",
             "have domains declared: `dp-budget domains ACCOUNT --set \"age between 0 and 120\"`",
         )  # fmt: skip
     return {**entry, "columns": [_profiled(one, domains) for one in columns]}

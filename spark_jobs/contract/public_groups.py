@@ -96,7 +96,7 @@ def read_keys(file: KeyFile) -> tuple[str | int, ...]:
         ) from None  # fmt: skip
     except TypeError:  # keys that are lists or objects
         raise InvalidRequest(
-            f"{_FIELD}.path", file.path, "must contain texts or whole numbers", "check the file"
+            f"{_FIELD}.path", file.path, "must contain texts or whole numbers as keys", "check the file"
         ) from None
 
 
@@ -184,7 +184,7 @@ def _place(names: Sequence[str], column: str | None) -> int:
         return 0
     if column is None or column not in names:
         raise InvalidRequest(
-            "column", column, "must be a column of the file, and is required if the file has several",
+            "column", column, "must be a column of the file, and may be left out only if the file has a single column",
             "name the column of the keys",
         )  # fmt: skip
     return list(names).index(column)

@@ -65,11 +65,14 @@ def _titles(known: Sequence[str], key: str | None, value: str | None) -> tuple[s
     for option, title in (("key", key), ("value", value)):
         if title not in known:
             raise InvalidRequest(
-                option, title, "must be a column of the file, and is required if the file has not two columns",
+                option, title, "must be a column of the file, and may be left out only if the file has exactly two "
+                "columns",
                 "name the columns of keys and values with --key and --value",
             )  # fmt: skip
     if key == value:
-        raise InvalidRequest("value", value, "must be another column than the keys", "name the column of values")
+        raise InvalidRequest(
+            "value", value, "must be another column than the column of keys", "name the column of values"
+        )
     return str(key), str(value)
 
 

@@ -100,8 +100,9 @@ class ReleaseRequest(TableRequest):
             options.check(self)
         if self.group_bound is not None and len(self.diagnostics) > 1:
             raise InvalidRequest(
-                "max_groups", self.group_bound.groups, "must be of the only diagnostic of a request",
-                "ask for the others in a release of their own, or leave it out",
+                "max_groups", self.group_bound.groups, "must be left out unless its diagnostic is the only one of the "
+                "request",
+                "request the other diagnostics in a separate release, or leave max_groups out",
             )  # fmt: skip
         self._check_needed()
         self._check_rows_of_unit()
@@ -112,9 +113,10 @@ class ReleaseRequest(TableRequest):
             )  # fmt: skip
         if self.population_share and not self._could_vary_by_unit:
             raise InvalidRequest(
-                "population_share", plain(self.population_share), "must be 0 or left out where it buys nothing",
-                "it serves roc_curve, roc_comparison of two models and confusion_matrix, of one table with "
-                "unit.max_rows above 1",
+                "population_share", plain(self.population_share), "must be 0 or left out, because no diagnostic of "
+                "this request uses it",
+                "leave it out: it is used only by roc_curve, roc_comparison of two models and confusion_matrix, of one "
+                "table with unit.max_rows above 1",
             )  # fmt: skip
         if self.federation is not None:
             self._check_federated()
@@ -127,16 +129,16 @@ class ReleaseRequest(TableRequest):
         limited = next((o.kind for o in self.diagnostics if o.used_rows is not None or o.chooses_rows), None)
         if limited is not None and len(self.diagnostics) > 1:
             raise InvalidRequest(
-                "diagnostics", limited, "must be the only one of a request where it uses fewer rows of a unit",
-                "ask for the others in a release of their own, or leave max_rows out",
+                "diagnostics", limited, "must be the only diagnostic of the request, because it has max_rows",
+                "request the other diagnostics in a separate release, or leave max_rows out",
             )  # fmt: skip
 
     def _check_federated(self) -> None:
         require_add_remove(self.neighbours)
         if self.budget.delta:
             raise InvalidRequest(
-                "budget.delta", plain(self.budget.delta), "must be 0 with a federation",
-                "leave it out: the servers' noise has pure privacy",
+                "budget.delta", plain(self.budget.delta), "must be 0 in a federation",
+                "leave it out: the noise of the servers is purely private",
             )  # fmt: skip
         for options in self.diagnostics:
             require_linear(options.kind, dict(options))

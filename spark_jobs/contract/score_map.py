@@ -18,8 +18,8 @@ def require_both(fitted_by: str | None, release: str | None) -> None:
     """
     if (fitted_by is None) != (release is None):
         raise InvalidRequest(
-            "fitted_by", fitted_by, "is filled in from the release that fitted the model",
-            "name that release alone, {'release': URI}, as the model",
+            "fitted_by", fitted_by, "must be left out, because it is filled in from the release that fitted the model",
+            "give only the release, {'release': URI}, as the model",
         )  # fmt: skip
 
 

@@ -57,8 +57,8 @@ class ScoreScale(Frozen):
         if not fits:
             raise InvalidRequest(
                 "", f"{self.kind}, {self.lower}, {self.upper}",
-                "must be linear or log with two ascending ends, or logit without: the map must keep the "
-                "order of scores", "give lower and upper, the smaller first",
+                "must be linear or log with lower below upper, or logit without lower and upper, so that the map keeps "
+                "the order of scores", "give lower and upper, the smaller first, or leave both out for logit",
             )  # fmt: skip
         if self.step is not None:
             self._check_step(self.step)
@@ -66,7 +66,7 @@ class ScoreScale(Frozen):
 
     def _check_step(self, step: float) -> None:
         if self.kind != "linear":
-            raise InvalidRequest("step", step, f"may not be given with scale: {self.kind}", "leave it out")
+            raise InvalidRequest("step", step, f"cannot be combined with scale: {self.kind}", "leave it out")
         lower, upper = self.ends
         check_grid(lower=lower, upper=upper, cells=MAX_VALUES, scale="linear", unit=None, step=step)
         values = values_of_steps(lower, upper, step)

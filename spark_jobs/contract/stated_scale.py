@@ -75,7 +75,7 @@ def _scale(stated: Fields, name: Any, domains: Domains | None, field: str) -> Sc
     word = stated.get("scale", "linear" if own is None else own.kind)
     if not isinstance(word, str) or word not in _WORDS:
         raise InvalidRequest(
-            f"{field}.scale", word, f"must be one of {', '.join(_WORDS)} beside bounds or a step",
+            f"{field}.scale", word, f"must be one of {', '.join(_WORDS)} if bounds or a step are given",
             "choose one",
         )  # fmt: skip
     if word == "logit":
@@ -98,7 +98,7 @@ def _scale(stated: Fields, name: Any, domains: Domains | None, field: str) -> Sc
     except (TypeError, ValueError):
         raise InvalidRequest(
             f"{field}.step", stated["step"], "must be a number",
-            "give the distance of neighbouring scores, such as 1 or 0.01",
+            "give the distance between neighbouring scores, such as 1 or 0.01",
         ) from None  # fmt: skip
     try:
         scale = ScoreScale.parse({"kind": word, "lower": ends[0], "upper": ends[1], "step": step})

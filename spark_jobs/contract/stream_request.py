@@ -157,19 +157,19 @@ class StreamRequest(TableRequest):
         if self.capacity is not None and (self.unit.column is None or self.follow is not None):
             raise InvalidRequest(
                 "capacity", self.capacity,
-                "needs a unit with a column, and a stream that is not followed: no other keeps what it has "
-                "used of each unit", "leave it out",
+                "must be left out if the stream is followed or its unit has no column, because such a stream does not "
+                "count the rows of each unit", "leave it out",
             )  # fmt: skip
         if self.places is not None and self.unit.max_rows > MAX_ROWS_KEPT:
             raise InvalidRequest(
                 "unit.max_rows", self.unit.max_rows,
                 f"must be at most {MAX_ROWS_KEPT:,} in a stream that keeps what it has used of each unit",
-                "bound a unit's rows further",
+                "lower unit.max_rows",
             )  # fmt: skip
         if self.follow is not None and self.max_per_step is not None:
             raise InvalidRequest(
                 "max_per_step", self.max_per_step,
-                "must be left out of a stream that is followed, which does not read a step twice",
+                "must be left out of a stream that is followed, because such a stream reads each row only once",
                 "leave it out, or leave out follow",
             )  # fmt: skip
         try:

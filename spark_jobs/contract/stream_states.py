@@ -104,16 +104,16 @@ def _levels_upwards(leaves: Sequence[str], parents: Mapping[str, str]) -> list[l
 def _require_tree(leaves: tuple[str, ...], parents: Mapping[str, str]) -> None:
     for leaf in leaves:
         if leaf not in parents:
-            raise _no_tree(leaf, "must name the group of every state, and this state is an orphan")
+            raise _no_tree(leaf, "must name the group of every state, and this state has none")
     # once for each group: there may be many states in it
     paths = {group: _path(group, parents) for group in dict.fromkeys(map(parents.__getitem__, leaves))}
     tops = sorted({path[-1] for path in paths.values()})
     if len(tops) > 1:
-        raise _no_tree(tops[1], "must lead from every state to one top, and this group is an orphan")
+        raise _no_tree(tops[1], "must lead from every state to the same top group, and this group is a second top")
     depth = min(map(len, paths.values()))
     for leaf in leaves:
         if len(paths[parents[leaf]]) > depth:
-            raise _no_tree(leaf, "must put every state at the same depth, and this state is deeper than others")
+            raise _no_tree(leaf, "must put every state at the same depth, and this state is deeper than the others")
     unused = sorted(set(parents).difference(leaves, *paths.values()))
     if unused:
         raise _no_tree(unused[0], "must name only states and groups of states")
@@ -135,5 +135,5 @@ def _path(group: str, parents: Mapping[str, str]) -> tuple[str, ...]:
 def _no_tree(name: str, requirement: str) -> InvalidRequest:
     return InvalidRequest(
         "parents", name, requirement,
-        "give each state its group, and each group the one above it, up to one that contains all",
+        "give each state its parent group, and each group its own parent, up to one group that contains all states",
     )  # fmt: skip

@@ -100,7 +100,7 @@ class TableSource(Frozen):
             self.file_form.require_format(self.format)
         if self.snapshot.path_version is not None and self.path is None:
             raise InvalidRequest(
-                "snapshot.path_version", self.snapshot.path_version, "can pin only a path",
+                "snapshot.path_version", self.snapshot.path_version, "can pin only a table that is named by its path",
                 "pin a catalog table by table_version or partition, and a database's table by partition",
             )  # fmt: skip
         if self.snapshot.table_version is not None and self.format not in (*VERSIONED_FORMATS, None):
@@ -125,7 +125,9 @@ class TableSource(Frozen):
             raise InvalidRequest(
                 "partitioning",
                 None,
-                "is required for a table of a database, and allowed for no other",
+                "is required for a table of a database"
+                if self.partitioning is None
+                else "is allowed only for a table of a database",
                 "give public bounds: {'column': 'id', 'lower': 0, 'upper': 1000000, 'partitions': 8}"
                 if self.partitioning is None
                 else "leave it out",
@@ -136,8 +138,9 @@ class TableSource(Frozen):
         given = self.snapshot.form
         if given != version.by:
             raise InvalidRequest(
-                f"snapshot.{given}", None, f"must name a version of this table, which is {version.describe()}",
-                f"pin it by {version.by}",
+                f"snapshot.{given}", None, f"must be replaced by {version.by}, because a version of this table is "
+                f"{version.describe()}",
+                f"pin the table by {version.by}",
             )  # fmt: skip
         path = self.snapshot.path_version
         if path is not None and path.count("/") + 1 != version.folders:
@@ -321,7 +324,7 @@ class _Coefficients(_Basis):
     def _bounds_of_features(self) -> Self:
         for name, (lower, upper) in self.bounds.items():
             if name not in self.coefficients:
-                raise InvalidRequest("bounds", name, "must be a feature that has a coefficient", "remove it")
+                raise InvalidRequest("bounds", name, "must be a feature with a coefficient", "remove it")
             if not -math.inf < lower < upper < math.inf:
                 raise InvalidRequest(
                     f"bounds.{name}", [lower, upper], "must be two finite numbers in ascending order",

@@ -209,7 +209,7 @@ def _require_as_written(name: str, value: Any) -> None:
     if isinstance(value, Respelled):
         raise InvalidRequest(
             name, value.text, f"is read as the number {int(value)}",
-            "write it in quotes if it is a text or a key, or without leading zeros and signs",
+            "write quotes around a text or a key, or write the number without leading zeros and signs",
         )  # fmt: skip
     parts: Iterable[Any] = value if isinstance(value, (list, tuple)) else ()
     if isinstance(value, dict):

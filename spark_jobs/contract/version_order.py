@@ -37,7 +37,8 @@ def require_not_back(order: VersionOrder | None, *, before: str, now: str) -> No
         raise no_order(now)
     if _place(order, now) < _place(order, before):
         raise InvalidRequest(
-            "table.snapshot", now, f"must not be earlier than {before}, which the stream has read: it never goes back",
+            "table.snapshot", now, f"must not be earlier than {before}, which the stream has read, because a stream "
+            "never goes back",
             f"name {before}, or a later version",
         )  # fmt: skip
 
@@ -46,7 +47,7 @@ def no_order(name: str) -> InvalidRequest:
     """The error for a table whose versions have no declared order."""
     return InvalidRequest(
         "table.snapshot", name,
-        "must be a version of a table whose versions are ordered by a public rule: a stream never goes " "back",
+        "must be a version of a table whose versions have a declared order, because a stream never goes back",
         "have the order declared: `dp-budget bind --version-order natural`",
     )  # fmt: skip
 
@@ -75,7 +76,7 @@ def order_of(words: tuple[str, ...]) -> VersionOrder | None:
         return "number" if words[0] == "number" else "natural"
     if len(set(words)) != len(words):
         raise InvalidRequest(
-            "version_order", ", ".join(words[:10]), "must list each version once",
+            "version_order", ", ".join(words[:10]), "must list each version only once",
             "list the versions of the table, the earliest first",
         )  # fmt: skip
     return words or None
@@ -86,7 +87,7 @@ def _place(order: VersionOrder, name: str) -> tuple[object, ...]:
         if name not in order:
             raise InvalidRequest(
                 "table.snapshot", name, "must be one of the versions that the administrator has listed",
-                "have it listed after the others: `dp-budget bind --version-order`",
+                "have this version listed after the others: `dp-budget bind --version-order`",
             )  # fmt: skip
         return (order.index(name),)
     if order == "number":

@@ -102,7 +102,7 @@ class EmbeddedEngine:
         output = self.process.stdout
         if output is None or output.readline() != server.READY.encode():
             raise InvalidRequest(
-                "master", EMBEDDED, "must be able to start here, out of other users' reach",
+                "master", EMBEDDED, "must be able to start on this machine, protected from its other users",
                 f"look into the private log, or {REMEDY}",
             )  # fmt: skip
         # the server takes no name of a host from a path

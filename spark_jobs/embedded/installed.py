@@ -31,12 +31,17 @@ def require_engine() -> None:
     """
     require_one_pyspark()
     if sys.platform != "linux":
-        raise InvalidRequest("master", EMBEDDED, "needs Linux, where other users can be kept from it", REMEDY)
+        raise InvalidRequest(
+            "master", EMBEDDED, "needs Linux, where its process can be protected from other users", REMEDY
+        )
     try:
         tempfile.gettempdir()
     except OSError:
         raise InvalidRequest(
-            "TMPDIR", None, "must name a folder that can be written to", "set it, or make /tmp so"
+            "TMPDIR",
+            None,
+            "must name a folder that can be written to",
+            "set it to such a folder, or make /tmp writable",
         ) from None
     if (memory := machine_memory()) < MIN_MEMORY:
         raise InvalidRequest(
@@ -73,8 +78,8 @@ def require_one_pyspark() -> None:
     if full is not None and client is not None and full != client:
         raise InvalidRequest(
             "pyspark", f"{PYSPARK} {full} and {PYSPARK_CLIENT} {client}",
-            "must be one of the two, or both of one version, because they are the same files",
-            f"in a new environment, install one of them, or {PYSPARK}=={client} beside the other",
+            "must be only one of the two packages, or both in the same version, because both install the same files",
+            f"in a new environment, install only one of them, or {PYSPARK}=={client} beside the other",
         )  # fmt: skip
 
 

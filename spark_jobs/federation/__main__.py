@@ -99,13 +99,13 @@ def _require_unregistered(folder: Mapping[str, str], agreement: Agreement, keys:
             continue
         if Registration.read(folder, path.stem).agreement == agreement:
             raise InvalidRequest(
-                "agreement", None, f"must be registered once, and is as {path.stem}",
+                "agreement", None, f"must be registered only once, and is registered already as {path.stem}",
                 "use that name, or agree on a new session",
             )  # fmt: skip
         if not Keys.from_text(keys).lasting:
             raise InvalidRequest(
-                "keys", None, f"must be for this agreement alone, and are registered as {path.stem}",
-                "make new keys and agree with them, or make keys with --lasting",
+                "keys", None, f"must be used for this agreement alone, and are registered already as {path.stem}",
+                "make new keys and a new agreement with them, or make keys with --lasting",
             )  # fmt: skip
 
 
@@ -145,8 +145,8 @@ def _close(given: argparse.Namespace) -> None:
         keys = registered_keys(folder, name)
         if keys.lasting:
             raise InvalidRequest(
-                "keys", name, "must be for one agreement, and are for several",
-                "remove them yourself when none of these is in use",
+                "keys", name, "must be keys for a single agreement, and these keys are for several",
+                "remove the keys yourself, once none of these agreements is in use",
             )  # fmt: skip
         # whoever has the registration can read what any server has answered
         left = Meeting(agreement=agreement, keys=keys).left()

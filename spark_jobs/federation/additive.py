@@ -62,7 +62,7 @@ def add(shares: Sequence[Share]) -> Share:
     if not shares or any(share.shape != shares[0].shape or share.dtype != np.uint64 for share in shares):
         raise InvalidRequest(
             "shares", ", ".join(f"{share.dtype}{list(share.shape)}" for share in shares) or "none",
-            "must be vectors of one shape of residues modulo 2^64", "share statistics of one request",
+            "must be vectors of the same shape, of residues modulo 2^64", "share the statistics of a single request",
         )  # fmt: skip
     total = np.zeros_like(shares[0])
     for share in shares:

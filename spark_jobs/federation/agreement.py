@@ -95,6 +95,7 @@ def _owner(keys: Keys, participants: Sequence[Participant], what: str) -> str:
         if participant.signing_key == own:
             return participant.name
     raise InvalidRequest(
-        "keys", None, f"must be those of {what} of the agreement: {', '.join(member.name for member in participants)}",
+        "keys", None, f"must be the keys of {what} of the agreement: "
+        f"{', '.join(member.name for member in participants)}",
         "use the keys whose public parts are in the agreement",
     )  # fmt: skip

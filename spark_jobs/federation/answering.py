@@ -86,18 +86,18 @@ class Answering:
         left, new = self.left, len(set(points) - self._paid.keys())
         if new > left:
             raise MessageRejected(
-                f"{new} more evaluations are asked for than the {self.header.l1_sensitivity} that are paid for "
-                f"have left, {left}"
+                f"{new} more evaluations are requested, but only {left} of the {self.header.l1_sensitivity} "
+                "evaluations that were paid for are left"
             )
         if len(points) > self.header.l1_sensitivity:
-            raise MessageRejected(f"{len(points)} points are asked for in one round, some of them twice")
+            raise MessageRejected(f"{len(points)} points are requested in one round, and some of them twice")
 
     def _pay(self, points: Sequence[int]) -> None:
         store = open_store(self.places)
         for point in sorted(set(points)):
             while point not in self._paid:
                 if len(self._paid) == self.header.l1_sensitivity:
-                    raise MessageRejected("no evaluation is left that is paid for")
+                    raise MessageRejected("none of the evaluations that were paid for is left")
                 failpoint("before_keep_receipt")
                 store.create(self._place(len(self._paid)), str(point).encode())
                 failpoint("after_keep_receipt")

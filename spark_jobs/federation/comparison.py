@@ -82,7 +82,9 @@ def comparison_keys(values: Int64Array, *, bits: int, noise: Words) -> tuple[Com
         InvalidRequest: ``bits`` is out of range.
     """
     if not 1 <= bits <= MAX_BITS:
-        raise InvalidRequest("bits", bits, f"must be from 1 to {MAX_BITS}", "name the bits of a grid's cells")
+        raise InvalidRequest(
+            "bits", bits, f"must be from 1 to {MAX_BITS}", "give the number of bits of a cell's number"
+        )
     places = np.clip(values, 0, (1 << bits) - 1).astype(np.uint64) + np.uint64(1)
     count, levels = places.size, bits + 1
     start = noise.words(4 * count).reshape(2, count, 2)

@@ -224,7 +224,9 @@ class Silo(Meeting):
         """
         turn, deposit, ended, points = self._history()
         if deposit is None or not ended:
-            raise FederationFailed("the release must have ended, with keys of comparisons, before more is asked for")
+            raise FederationFailed(
+                "the release must have ended, and must have keys of comparisons, before more evaluations are requested"
+            )
         return replace(self, _turns=itertools.count(turn)), deposit, points
 
     def end(self, draw_sha256: str) -> None:

@@ -63,7 +63,7 @@ class Session:
             raise InvalidRequest(
                 "threshold", self.threshold,
                 f"must be above {self.parties / 2:g} and at most {self.parties}, the number of parties",
-                "name how many parties must stay until the end",
+                "give the number of parties that must stay until the end",
             )  # fmt: skip
 
 
@@ -188,7 +188,8 @@ class Party:
         self._answered.add((arrived, introductions))
         if len(self._answered) > 1:
             raise InvalidRequest(
-                "arrived", None, "must be the list that this party has answered: two answers could unmask a vector",
+                "arrived", None, "must be the list that this party has already answered, because answers to two lists "
+                "could unmask a vector",
                 "begin a new session",
             )  # fmt: skip
 

@@ -220,7 +220,7 @@ class Summing(Meeting):
     def _evaluated(self, question: Header, points: bytes, answering: Answering) -> bytes:
         """The signed shares of the numbers of rows below the points of a question."""
         if question.terms[1:] != answering.header.terms[1:] or len(question.shape) != 1:
-            raise MessageRejected(f"silo {question.sender} asks on other terms than those of the keys")
+            raise MessageRejected(f"the terms of silo {question.sender}'s question differ from the terms of the keys")
         places = vector(points, shape=question.shape, sender=question.sender)
         total = answering.answer(places.view(np.int64))
         summed = replace(question, kind="sum", sender=self.server, recipient=EVERYBODY, tag=tag_of(points))

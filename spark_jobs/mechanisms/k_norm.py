@@ -126,7 +126,7 @@ class Body:
             return self, 1
         if epsilon < self.smallest_epsilon:
             raise InvalidRequest(
-                "epsilon", epsilon, f"must be at least {self.smallest_epsilon:.1e} for noise that is drawn together",
+                "epsilon", epsilon, f"must be at least {self.smallest_epsilon:.1e} for the noise of k_norm",
                 "give more, or use another method",
             )  # fmt: skip
         factor = -(-self.unit // (longest - 1))

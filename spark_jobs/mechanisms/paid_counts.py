@@ -57,7 +57,9 @@ class PaidCounts:
 
     def __init__(self, evaluate: Evaluate, *, cells: int, evaluations: int) -> None:
         if evaluations < 1:
-            raise InvalidRequest("evaluations", evaluations, "must be at least 1", "say how many are paid for")
+            raise InvalidRequest(
+                "evaluations", evaluations, "must be at least 1", "give the number of evaluations that are paid for"
+            )
         self._evaluate = evaluate
         self._cells = cells
         self._left = evaluations
@@ -143,8 +145,9 @@ class PaidCounts:
     def _require_left(self, evaluations: int) -> None:
         if self._left < evaluations:
             raise InvalidRequest(
-                "evaluations", self._left, f"must be at least {evaluations} that are left",
-                "pay for more of them beforehand",
+                "evaluations", self._left, f"must be at least {evaluations}, the number of evaluations that this call "
+                "needs",
+                "pay for more evaluations when the counts are made",
             )  # fmt: skip
 
 

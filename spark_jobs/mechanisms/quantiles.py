@@ -82,7 +82,7 @@ def recursive_medians(
     """
     if not 1 <= levels <= MAX_LEVELS:
         raise InvalidRequest(
-            "levels", levels, f"must be from 1 to {MAX_LEVELS}", "choose a depth of the recursion between them"
+            "levels", levels, f"must be from 1 to {MAX_LEVELS}", "choose a depth of the recursion in this range"
         )
     counts = whole_counts(cells)
     total = exact_decimal(epsilon, what="epsilon")

@@ -75,7 +75,7 @@ class AggregateSums:
             raise InvalidRequest(
                 "value_keys",
                 None,
-                f"must ascend, up to {self.design.value_keys - 1}",
+                f"must be in ascending order, and at most {self.design.value_keys - 1}",
                 "build the sums with from_arrays",
             )  # fmt: skip
         for name, shape in shapes.items():
@@ -128,7 +128,7 @@ class AggregateSums:
         ]
         lengths = {array.size for array in (*places, *values)}
         if len(lengths) > 1:
-            raise InvalidRequest("columns", None, "must have one length", "give one value per row")
+            raise InvalidRequest("columns", None, "must have the same length", "give one value per row")
         rows = lengths.pop() if lengths else np.asarray(next(iter(columns.values()), [])).size
         cell = np.zeros(rows, dtype=np.int64)
         for dimension, place in zip(design.by, places, strict=True):

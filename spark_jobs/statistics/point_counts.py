@@ -241,10 +241,12 @@ class PointCounts(DisjointCounts):
 
 
 def _places(groups: ArrayLike | None, grid: PointGrid, *, rows: int) -> Int64Array:
-    if (groups is None) != (grid.keys is None):
+    if groups is None and grid.keys is not None:
+        raise InvalidRequest("keys", None, "must be left out, because the rows have no groups", "leave it out")
+    if groups is not None and grid.keys is None:
         raise InvalidRequest(
-            "keys", None, "must be given if, and only if, rows have groups",
-            "give the public list of groups; it is never derived from the rows",
+            "keys", None, "must be given, because the rows have groups",
+            "give the public list of groups, which is never derived from the rows",
         )  # fmt: skip
     if groups is None:
         return np.zeros(rows, dtype=np.int64)

@@ -200,20 +200,30 @@ def _grid(
     *, first: dt.datetime, step: dt.timedelta, steps: int, states: Iterable[GroupKey] | None, divided: bool
 ) -> StateGrid:
     listed = None if states is None else tuple(states)
-    if (divided and listed is None) or (not divided and listed is not None and len(listed) > 1):
+    if divided and listed is None:
         raise InvalidRequest(
-            "states", None if listed is None else len(listed), "must be given if, and only if, events have states",
-            "give the public list of states; it is never derived from the events",
+            "states", None, "must be given, because the events have states",
+            "give the public list of states, which is never derived from the events",
         )  # fmt: skip
+    if not divided and listed is not None and len(listed) > 1:
+        raise InvalidRequest(
+            "states", len(listed), "must be left out, because the events have no states", "leave it out"
+        )
     return StateGrid(first=first, step=step, steps=steps, states=listed)
 
 
 def _bound(*, max_rows: int | None, max_per_step: int | None, salt: bytes, by: bool) -> EventBound | None:
     """The bound of a person's events; None if every event is protected by itself."""
-    if by != (max_rows is not None) or (not by and max_per_step is not None):
+    if by and max_rows is None:
         raise InvalidRequest(
-            "max_rows", max_rows, "must be given if, and only if, a column identifies persons; so must max_per_step",
-            "name the column, and how many events of a person are counted",
+            "max_rows", None, "must be given, because a column identifies persons",
+            "give the number of events of one person that are counted",
+        )  # fmt: skip
+    if not by and (max_rows is not None or max_per_step is not None):
+        raise InvalidRequest(
+            "max_rows" if max_rows is not None else "max_per_step", max_per_step if max_rows is None else max_rows,
+            "must be left out, because no column identifies persons",
+            "leave max_rows and max_per_step out, or name the column",
         )  # fmt: skip
     if max_rows is None:
         return None

@@ -88,7 +88,7 @@ class SumsByKey:
         values = [places_of(as_doubles(columns[one.of], what=one.of), one) for one in design.measures]
         units = np.arange(len(keys)) if unit is None else np.unique(np.asarray(unit), return_inverse=True)[1]
         if {len(keys)} != {len(one) for one in (units, *values)}:
-            raise InvalidRequest("columns", None, "must have one length", "give one value per row")
+            raise InvalidRequest("columns", None, "must have the same length", "give one value per row")
         batch = _summed(keys, units, np.array(values, dtype=np.int64).reshape(len(values), len(keys)))
         return cls(design=design, batches=lambda: iter([batch]))
 

@@ -40,7 +40,7 @@ def catalog_table(
         if spark.catalog.getTable(quoted_name).tableType not in ("MANAGED", "EXTERNAL"):
             raise InvalidRequest(
                 "table.name", name, "must be a table, not a view, because a view may read tables of other accounts",
-                "name the table that it reads, or write its rows to one",
+                "name the table that the view reads, or write the view's rows to a table",
             )  # fmt: skip
         _format(spark, name, quoted_name)
         if table_version is not None:

@@ -92,7 +92,7 @@ _NO_TABLE = (
 )
 _NO_LOCK = (
     f"must be a table that nobody changes: it could not be locked for reading in {LOCK_WAIT}",
-    "repeat it once the other transaction has ended",
+    "repeat the release once the other transaction has ended",
 )
 _LOCK_REFUSALS = {"42P01": _NO_TABLE, "3F000": _NO_TABLE, "42809": _NO_TABLE, "55P03": _NO_LOCK}
 """What is wrong with a table, by PostgreSQL's error when it is locked: undefined, of the wrong kind, not available."""
@@ -309,7 +309,7 @@ def _pins(source: TableSource, types: Mapping[str, str]) -> Sequence[tuple[str, 
                 raise InvalidRequest(
                     "table.snapshot.partition", f"{name}={value}",
                     "must be a whole number, or text of letters, digits and any of _ . : + - and spaces",
-                    "name the versions of the table so",
+                    "name the versions of the table in this form",
                 )  # fmt: skip
     return pins
 

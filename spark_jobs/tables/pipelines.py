@@ -119,7 +119,8 @@ def apply_pipeline(frame: DataFrame, model: SparkMLModel, score: str) -> DataFra
     if is_remote():
         _refuse(
             model,
-            "must be no saved pipeline with Spark Connect, whose server cannot test it before rows are read",
+            "must not be a saved pipeline with Spark Connect, because its server cannot test the pipeline before rows "
+            "are read",
             "run the release by spark-submit",
         )
     pipeline, stages, folders = _load(frame.sparkSession, model)

@@ -221,4 +221,6 @@ def _equals(values: Typed, value: Literalish, field: str) -> Column:
             return values.column == sf.lit(int(value)).cast("bigint")
         return as_double(values) == sf.lit(float(value))
     except (OverflowError, ValueError):  # not a valid text, or a number that no column can contain
-        raise InvalidRequest(field, value, "must be a value that a column can hold", "correct it") from None
+        raise InvalidRequest(
+            field, value, "must be a valid text, or a number within the range of a double", "correct it"
+        ) from None

@@ -142,7 +142,7 @@ def refused(asked: ReleaseRequest) -> str:
 
 
 def test_a_version_that_is_not_there_or_gone_is_refused(delta: Path, tmp_path: Path) -> None:
-    gone = "must be a table that can be read at this version; check its name and format, and whether it still has"
+    gone = "must be a table that can be read at this version; check the table's name and format, and"
     assert gone in refused(at(delta, WRITTEN))
     assert gone in refused(at(tmp_path, 0))
     made, rows = tmp_path / "visits", within_the_calendar()

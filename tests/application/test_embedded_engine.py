@@ -221,7 +221,7 @@ def test_two_distributions_of_one_package_are_refused_unless_they_are_one_versio
 ) -> None:
     there = {"pysail": "0.7.2", "pyspark": "4.3.0", "pyspark-client": "4.2.0"}
     monkeypatch.setattr(installed, "_version", lambda name: there.get(name))
-    with pytest.raises(InvalidRequest, match=r"pyspark 4.3.0 and pyspark-client 4.2.0'; must be one of the two, or"):
+    with pytest.raises(InvalidRequest, match=r"pyspark 4.3.0 and pyspark-client 4.2.0'; must be only one of the two"):
         installed.require_engine()
     there["pyspark"] = "4.2.0"
     installed.require_engine()

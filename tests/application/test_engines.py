@@ -366,16 +366,16 @@ def test_columns_that_a_request_does_not_need_do_no_harm(embedded: Any, folder: 
 
 LOGISTIC = {"kind": "logistic", "basis": "public", "intercept": 0, "coefficients": {"x": 1}}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "power": ({"where": "POWER(x, 2) > 1"}, "where: .* must be without POWER"),
-    "logarithm": ({"where": "LN(x) > 1"}, "where: .* must be without LN"),
-    "exponential": ({"where": "x > 0 AND EXP(x) > 1"}, "where: .* must be without EXP"),
-    "letters": ({"where": "LOWER(site) = 'a'"}, "where: .* must be without LOWER"),
-    "cast": ({"where": "TRY_CAST(x AS INT) = 1"}, "where: .* must be without CAST"),
-    "year": ({"where": "YEAR(born) = 2020"}, "where: .* must be without YEAR"),
-    "moment": ({"where": "CAST(born AS TIMESTAMP) IS NULL"}, "where: .* must be without CAST"),
+    "power": ({"where": "POWER(x, 2) > 1"}, "where: .* must not contain POWER"),
+    "logarithm": ({"where": "LN(x) > 1"}, "where: .* must not contain LN"),
+    "exponential": ({"where": "x > 0 AND EXP(x) > 1"}, "where: .* must not contain EXP"),
+    "letters": ({"where": "LOWER(site) = 'a'"}, "where: .* must not contain LOWER"),
+    "cast": ({"where": "TRY_CAST(x AS INT) = 1"}, "where: .* must not contain CAST"),
+    "year": ({"where": "YEAR(born) = 2020"}, "where: .* must not contain YEAR"),
+    "moment": ({"where": "CAST(born AS TIMESTAMP) IS NULL"}, "where: .* must not contain CAST"),
     "day": (
         {"block_expression": "value(born)", "blocks": ("2020-01-01",)},
-        "blocks: got 'born'; must not be days by their text",
+        "blocks: got 'born'; must not be values of a column of type date",
     ),
     "list": ({"where": "many IS NULL"}, "where: got 'many'; must be of type "),
     "field": ({"where": "address.city = 'a'"}, "where: .* must be a column, and no field"),
@@ -387,7 +387,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "logistic": ({"model": LOGISTIC}, "model.kind: got 'logistic'; must be columns or linear"),
     "fit": (
         {"diagnostics": [{"kind": "logistic_fit", "features": {"x": (0.0, 1.0)}}]},
-        "diagnostics: got 'logistic_fit'; must be of another kind",
+        "diagnostics: got 'logistic_fit'; must be of a kind",
     ),
     "keys": (
         {"diagnostics": [{"kind": "aggregates", "by": [{"column": "site", "values": [*range(1_001)]}]}]},
@@ -421,7 +421,9 @@ def test_what_is_not_proved_is_refused_in_one_line_that_names_spark(
     folder: Path, tmp_path: Path, changes: dict[str, Any], line: str
 ) -> None:
     asked = request(with_others(folder, tmp_path), more=HARMLESS, **changes)
-    with pytest.raises(InvalidRequest, match=f"^{line}.* with the embedded engine.*; run it on Spark: ") as refused:
+    with pytest.raises(
+        InvalidRequest, match=f"^{line}.* with the embedded engine.*; run the request on Spark, "
+    ) as refused:
         require_embedded(asked)
     assert "\n" not in str(refused.value)
 
@@ -468,7 +470,7 @@ def test_files_of_another_type_or_in_folders_are_refused(tmp_path: Path) -> None
         require_embedded(request(tmp_path / "v2", where="few = 1"))
     require_embedded(request(tmp_path / "v2"))  # it does not read that column
     write(tmp_path / "v4" / "site=", rows)
-    with pytest.raises(InvalidRequest, match="must have folders with a value after each column"):
+    with pytest.raises(InvalidRequest, match="must have folders named column=value, with a value that is not empty"):
         require_embedded(request(tmp_path / "v4"))
     (tmp_path / "v3").mkdir()
     with pytest.raises(InvalidRequest, match="must be a table with files in it"):

@@ -168,7 +168,7 @@ def refused(asked: ReleaseRequest) -> str:
     return str(line.value)
 
 
-GONE = "must be a table that can be read at this version; check its name and format, and whether it still has"
+GONE = "must be a table that can be read at this version; check the table's name and format, and"
 
 
 def test_a_snapshot_that_is_not_there_or_gone_is_refused(lake: Lake, tmp_path: Path) -> None:

@@ -224,8 +224,8 @@ def test_keys_that_a_column_of_whole_numbers_cannot_hold_are_refused(table: tupl
     with pytest.raises(InvalidRequest) as refused:
         counted(table, by_county)
     assert str(refused.value) == (
-        "diagnostics.groups: got '01'; must be whole numbers, like the values of the column county; "
-        "write them without leading zeros, or name the column that holds them as text"
+        "diagnostics.groups: got '01'; must be a whole number, because the column county holds whole numbers; "
+        "write whole numbers without leading zeros, or name a column that holds these keys as text"
     )
 
 

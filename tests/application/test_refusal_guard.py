@@ -173,8 +173,8 @@ def test_a_swapped_request_is_refused_and_none_of_its_files_is_opened(
     monkeypatch.setattr(run, "make_draw", lambda *_, **__: pytest.fail("a row was read"))
     assert main(arguments_of(private)) == ExitCode.REFUSED
     assert said() == [
-        "request: must be the one that was charged, and the store holds another; find out who wrote it, or "
-        "install the same version of this package on both sides"
+        "request: must be the request that was charged, but the store holds another request; "
+        "find out who wrote the request in the store, or install the same version of this package on both sides"
     ]
     assert not Path(layout.draw).exists()
 
@@ -183,7 +183,7 @@ def test_a_charged_run_without_its_secret_is_refused(private: Path, monkeypatch:
     layout = charged_run(private, monkeypatch)
     monkeypatch.delenv(RUN_SECRET_VARIABLE)
     assert main(arguments_of(private)) == ExitCode.REFUSED
-    assert said()[-1].startswith(f"{RUN_SECRET_VARIABLE}: must hold the secret of a charged run")
+    assert said()[-1].startswith(f"{RUN_SECRET_VARIABLE}: must hold the secret of the charged run")
     assert not Path(layout.statement(1)).exists()
 
 

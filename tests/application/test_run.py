@@ -115,7 +115,7 @@ def test_where_the_ledger_knows_a_draw_no_other_is_made_or_taken(attempt: Any, l
 
 
 def test_a_request_that_was_swapped_is_refused_before_anything_is_read(attempt: Any) -> None:
-    with pytest.raises(InvalidRequest, match="must be the one that was charged"):
+    with pytest.raises(InvalidRequest, match="must be the request that was charged"):
         attempt(asked=request(budget={"epsilon": "1000000"}))
     assert not Path(attempt.layout.draw).exists()
 
@@ -123,7 +123,7 @@ def test_a_request_that_was_swapped_is_refused_before_anything_is_read(attempt: 
 @pytest.mark.parametrize("figures", [b"", b'{"figures": "AAAA"}', account().model_dump_json().encode()])
 def test_account_figures_that_were_swapped_are_refused_before_anything_is_read(attempt: Any, figures: bytes) -> None:
     LocalStore().create(attempt.layout.account, figures)
-    with pytest.raises(InvalidRequest, match=r"account\.json: must be the one"):
+    with pytest.raises(InvalidRequest, match=r"account\.json: must be the file"):
         attempt()
     assert not Path(attempt.layout.draw).exists()
 

@@ -119,9 +119,9 @@ def test_counts_of_another_shape_are_rejected(counts: Any) -> None:
 
 def test_a_state_of_another_stream_or_version_is_refused_in_one_line() -> None:
     kept = start_state(a_stream()).to_bytes(a_stream().charged_sha256)
-    with pytest.raises(InvalidRequest, match="state: is that of a stream with another request"):
+    with pytest.raises(InvalidRequest, match="state: must be the state of a stream with this request"):
         CountStreamState.from_bytes(kept, a_stream(steps=25).charged_sha256)
-    with pytest.raises(InvalidRequest, match="state: was written by another version"):
+    with pytest.raises(InvalidRequest, match="state: must have been written by this version"):
         CountStreamState.from_bytes(kept.replace(b"state 5", b"state 3"), a_stream().charged_sha256)
 
 

@@ -100,10 +100,10 @@ def test_steps_are_counted_alike(spark: Any, embedded: Any, folder: Path, name: 
             "unit.column: got 'person'; must be left out of a stream",
         ),
         ({"follow": {"delay": "10 minutes"}}, "follow: got '10 minutes'; must be left out"),
-        ({"where": "LN(x) > 0"}, "where: .* must be without LN"),
+        ({"where": "LN(x) > 0"}, "where: .* must not contain LN"),
     ],
 )
 def test_what_is_not_proved_of_a_stream_is_refused(folder: Path, changes: dict[str, Any], line: str) -> None:
     require_embedded(stream(folder))
-    with pytest.raises(InvalidRequest, match=f"^{line}.* with the embedded engine; run it on Spark: "):
+    with pytest.raises(InvalidRequest, match=f"^{line}.* with the embedded engine; run the request on Spark, "):
         require_embedded(stream(folder, **changes))

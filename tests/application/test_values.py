@@ -153,7 +153,7 @@ def test_rules_tell_what_becomes_of_values_and_of_nothing_else() -> None:
         ({"scale": "log"}, "diagnostics.scale: got 'log'; may be given only with a column"),
         (
             {"column": "a", "bounds": [1, 0]},
-            "diagnostics.bounds: got [1.0, 0.0]; must be two finite numbers in ascending",
+            "diagnostics.bounds: got [1.0, 0.0]; must be two numbers in ascending",
         ),
         ({"column": "a", "bounds": [0, "inf"]}, "diagnostics.bounds: got"),
         ({"column": "a", "bounds": [0, 1], "unit": 1}, "diagnostics.unit: got 1.0; may be given only with scale: log"),

@@ -92,7 +92,7 @@ def test_no_table_lies_within_another(ledger: PrivacyLedger, bound: str, wanted:
     ledger.open_account("visits", epsilon=1, tables=[bound])
     for name in ("copies", "visits2"):
         with pytest.raises(
-            InvalidRequest, match=r"must not contain, or lie within, table .* bound to account visits; bind one"
+            InvalidRequest, match=r"must not contain, or lie within, table .* bound to account visits; bind"
         ) as no:
             ledger.open_account(name, epsilon=1, tables=["gs://elsewhere/t", wanted])
         assert "\n" not in str(no.value)
@@ -229,7 +229,7 @@ def test_account_for_a_table_is_found_by_any_spelling(ledger: PrivacyLedger) -> 
         ({"epsilon": 1, "rho": "0.5"}, "rho: got '0.5'; cannot be used in an account whose composition is pure"),
         (
             {"epsilon": 1, "composition": "zcdp"},
-            "delta: got '0'; must be above 0: it is the delta at which epsilon is reported",
+            "delta: got '0'; must be above 0, because the account reports its epsilon at this delta",
         ),
         ({"rho": 1, "epsilon": 1, "composition": "approximate"}, "rho: got 1; cannot be used"),
         ({"epsilon": 1, "composition": "sum"}, "composition: got 'sum'; must be one of pure, zcdp, approximate"),

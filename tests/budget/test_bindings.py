@@ -56,7 +56,7 @@ def test_account_opened_earlier_is_bound_later_and_never_otherwise(opened: Priva
     assert [entry.action for entry in opened.log("others")] == ["opened", "table bound"]
     head = opened.head()
     for other in ({"columns": VISITS["columns"][:1]}, {"format": "csv"}, {"version": {"by": "partition"}}):
-        with pytest.raises(InvalidRequest, match="cannot name|must match|may only gain|version.columns: must list"):
+        with pytest.raises(InvalidRequest, match="cannot name|must match|may gain columns|version.columns: must list"):
             opened.bind_table("others", {**binding, **other}, **WHO)
     assert opened.head() == head
     assert opened.verification().findings == ()

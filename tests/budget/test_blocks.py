@@ -80,11 +80,9 @@ def test_somebody_may_say_that_units_stay_in_their_blocks(ledger: PrivacyLedger)
 
 def test_replacement_needs_units_that_stay(ledger: PrivacyLedger) -> None:
     """The number of rows of a block is not public where a replacement may lie in another."""
-    with pytest.raises(
-        InvalidRequest, match="neighbours: got 'replace_one'; must be add_remove where a unit may be in"
-    ):
+    with pytest.raises(InvalidRequest, match="neighbours: got 'replace_one'; must be add_remove if a unit may be in"):
         ledger.open_account("visits", epsilon=1, unit=PERSON, neighbours="replace_one", blocks="day(d)")
-    with pytest.raises(InvalidRequest, match="must be add_remove where a unit may be in"):
+    with pytest.raises(InvalidRequest, match="must be add_remove if a unit may be in"):
         ledger.open_account("visits", epsilon=1, neighbours="replace_one", blocks="day(d)", unit_stays=False)
     assert ledger.open_account("rows", epsilon=1, neighbours="replace_one", blocks="day(d)").unit_stays
 

@@ -207,7 +207,7 @@ def test_stale_reservations_are_listed_and_given_back(dp_budget, ledger: Privacy
     nobody = dp_budget(*give_back, "--actor", "")
     assert (nobody[0], nobody[2]) == (2, "dp-budget: actor: must be given; name yourself with --actor\n")
     slip = dp_budget(*give_back)
-    assert (slip[0], "must be a folder of releases, and it is empty" in slip[2]) == (2, True)
+    assert (slip[0], "must be a folder of releases, and this folder is empty" in slip[2]) == (2, True)
     (tmp_path / "releases").mkdir()
     (tmp_path / "releases" / "other").touch()
     assert dp_budget(*give_back)[:2] == (0, "")

@@ -74,7 +74,7 @@ def test_the_header_of_a_csv_file_is_bound_in_its_order(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffid, paid\n1,2\n", encoding="utf-8")
     binding = binding_of("/lake/t", schema=tmp_path / "a.csv", columns="id int, paid decimal(10, 2)")
     assert (binding.format, binding.types) == ("csv", {"id": "int", "paid": "decimal(10,2)"})
-    with pytest.raises(InvalidRequest, match=r"^columns: .* must be the header of"):
+    with pytest.raises(InvalidRequest, match=r"^columns: .* must be the names in the header of"):
         binding_of("/lake/t", schema=tmp_path / "a.csv", columns="paid double, id int")
     with pytest.raises(InvalidRequest, match=r"^columns: must be given"):
         binding_of("/lake/t", schema=tmp_path / "a.csv")

@@ -147,7 +147,7 @@ CONDITION = {"row_condition": "by_age == 3", "condition_parser": "pandas"}
         (
             "aggregates.parquet",
             (BETWEEN, {"column": "count", "min_value": 0, **CONDITION}),
-            f"suites.aggregates.parquet: got '{BETWEEN}'; cannot be judged",
+            f"suites.aggregates.parquet: got '{BETWEEN}'; must be an expectation that Great Expectations can evaluate",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_draft_with_a_saved_pipeline_is_refused_in_one_line(server: ConnectServe
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2, done.stderr[-2000:]
     assert "model.path: got " in done.stderr
-    assert "must be no saved pipeline with Spark Connect" in done.stderr
+    assert "must not be a saved pipeline with Spark Connect" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -200,7 +200,7 @@ def test_server_that_would_show_rows_is_refused_and_what_was_reserved_is_given_b
             lab.release(lab.runner())
     assert str(refused.value) == (
         "spark_conn_id: must be a Spark Connect server that was started with spark.ui.enabled=false and "
-        "spark.io.encryption.enabled=true; start it with these settings, which no client can set"
+        "spark.io.encryption.enabled=true; start the server with these settings, because no client can set them"
     )
     assert lab.charges() == ["void"]
 

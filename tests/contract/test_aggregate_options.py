@@ -38,12 +38,12 @@ def parsed(**options: Any) -> AggregatesOptions:
     [
         (
             {"by": ["region"]},
-            "by.0.region: must have values, edges, every or lookup, exactly one of them: groups that are",
+            "by.0.region: must have exactly one of values, edges, every and lookup, because groups that are",
         ),
-        ({"by": [{**REGION, "edges": [0, 1]}]}, "must have values, edges, every or lookup, exactly one of them"),
+        ({"by": [{**REGION, "edges": [0, 1]}]}, "must have exactly one of values, edges, every and lookup"),
         ({"by": [{"column": "age", "edges": [0, 18, 18]}]}, "edges: got [0.0, 18.0, 18.0]; must be from 2 to 1001 num"),
         ({"by": [{"column": "age", "edges": [0]}]}, "must be from 2 to 1001 numbers in ascending order"),
-        ({"by": [{"column": "at", "every": "month"}]}, "by.0.at: must have start and end with every"),
+        ({"by": [{"column": "at", "every": "month"}]}, "by.0.at: must have start and end, because every"),
         (
             {"by": [{"column": "at", "every": "day", "start": "2000-01-01", "end": "2026-01-01"}]},
             "must make at most 1,000 periods, not 9,497",
@@ -54,36 +54,42 @@ def parsed(**options: Any) -> AggregatesOptions:
         ),
         ({"by": [{**REGION, "values": ["north", "other"]}]}, "got 'other'; must not be listed"),
         ({"by": [{**REGION, "column": name} for name in "abcde"]}, "by: got 5; must be at most 4"),
-        ({"by": [REGION, REGION]}, "by: got 'region'; must be named once"),
+        ({"by": [REGION, REGION]}, "by: got 'region'; must be listed only once"),
         (
             {"by": [{"column": name, "values": list(range(215)), "other": False} for name in "abc"]},
-            "by: got '9,938,375 cells'; must make at most 1,000,000 cells of 1 figures; list",
+            "by: got '9,938,375 cells'; must make at most 1,000,000 cells with 1 figures in each; list",
         ),
         (
             {
                 "by": [{"column": "a", "edges": list(range(300))}, {"column": "b", "edges": list(range(300))}],
                 "measures": [SPEND, {**SPEND, "of": "stay"}],
             },
-            "by: got '90,000 cells'; must make at most 80,000 cells of 5 figures",
+            "by: got '90,000 cells'; must make at most 80,000 cells with 5 figures in each",
         ),
         (
             {"by": [REGION], "marginals": [["rigeon"]]},
             "marginals: got 'rigeon'; must name dimensions of the",
         ),
-        ({"by": [REGION], "marginals": [["region"]]}, "marginals: got ['region']; must be tables of fewer dimensions"),
+        (
+            {"by": [REGION], "marginals": [["region"]]},
+            "marginals: got ['region']; must be a table with fewer dimensions",
+        ),
         (
             {"by": [REGION], "marginals": [[]], "weights": [1]},
-            "weights: got [1.0]; must be 2 numbers, of the cells and of each marginal",
+            "weights: got [1.0]; must be 2 numbers, the first for the cells and then one for each marginal",
         ),
         (
             {"by": [REGION], "marginals": [[]], "weights": [1, 2000]},
-            "the largest at most 1000 times the smallest; give as many, such as [2, 1]",
+            "the largest must be at most 1000 times the smallest; give 2 positive numbers",
         ),
-        ({"by": [REGION], "marginals": [[], []]}, "marginals: got []; must be tables of fewer dimensions"),
-        ({"measures": ["spend"]}, "measures.spend.bounds: is required: the account does not say what it holds"),
+        ({"by": [REGION], "marginals": [[], []]}, "marginals: got []; must be a table with fewer dimensions"),
+        (
+            {"measures": ["spend"]},
+            "measures.spend.bounds: is required, because the account declares no domain for this number",
+        ),
         (
             {"measures": [{"of": "spend", "bounds": [1, 0]}]},
-            "bounds: got [1.0, 0.0]; must be two finite numbers",
+            "bounds: got [1.0, 0.0]; must be two numbers",
         ),
         ({"measures": [{**SPEND, "step": 0.3}]}, "step: got 0.3; must divide the range"),
         ({"measures": [{"of": "raise_error(x)", "bounds": [0, 1]}]}, "raise_error"),
@@ -93,40 +99,52 @@ def parsed(**options: Any) -> AggregatesOptions:
         ({"measures": [{**SPEND, "figures": ["pinball_1.5"]}]}, "got 'pinball_1.5'; must be one of"),
         (
             {"measures": [{**SPEND, "figures": ["mae"]}]},
-            "figures: got 'mae'; must be of errors, whose bounds are as far",
+            "figures: got 'mae'; must be left out unless the measure is of errors",
         ),
         (
             {"measures": [{"of": "e", "bounds": [-1, 1], "figures": ["r2"]}]},
-            "figures: got 'r2'; must be of an outcome's errors",
+            "figures: got 'r2'; is defined only for a measure of an outcome's errors",
         ),
         (
             {"measures": [{"of": "e", "bounds": [-1, 1], "figures": ["r2"], "outcome": "y", "prediction": "f"}]},
-            "measures: got 'y'; must be a measure with sd among its figures",
+            "measures: got 'y'; must also be requested as a measure whose figures contain sd",
         ),
-        ({"measures": [{**SPEND, "figures": ["interval_coverage"]}]}, "must be of what is true or false, with bounds"),
+        (
+            {"measures": [{**SPEND, "figures": ["interval_coverage"]}]},
+            "is defined only for a value that is true or false, with bounds",
+        ),
         ({"measures": [ERRORS | {"prediction": None}]}, "prediction: must be a column of numbers or an expression"),
-        ({"measures": [ERRORS | {"largest_error": None}]}, "largest_error: must be a number above 0, or the bounds"),
+        (
+            {"measures": [ERRORS | {"largest_error": None}]},
+            "largest_error: must be a number above 0, or must be left out together with valid bounds",
+        ),
         ({"measures": [ERRORS | {"largest_error": 0}]}, "largest_error: got 0; must be a number above 0"),
         ({"measures": [ERRORS | {"figures": ["r2"]}]}, "y.bounds: is required for r2"),
-        ({"measures": [ERRORS | {"cells": 3}]}, "cells: is not of a measure by outcome and prediction; leave it out"),
+        (
+            {"measures": [ERRORS | {"cells": 3}]},
+            "cells: is not an option of a measure by outcome and prediction; leave it out",
+        ),
         ({"measures": [{"outcome": "y", "lower": "a"}]}, "upper: must be a column of numbers or an expression"),
-        ({"measures": [{"outcome": "y", "lower": "a", "upper": "b", "bounds": [0, 1]}]}, "bounds: is not of a measure"),
-        ({"measures": [ERRORS, ERRORS]}, "measures: got 'y - f'; must be named once"),
-        ({"measures": [SPEND, SPEND]}, "measures: got 'spend'; must be named once"),
+        (
+            {"measures": [{"outcome": "y", "lower": "a", "upper": "b", "bounds": [0, 1]}]},
+            "bounds: is not an option of a measure",
+        ),
+        ({"measures": [ERRORS, ERRORS]}, "measures: got 'y - f'; must be listed only once"),
+        ({"measures": [SPEND, SPEND]}, "measures: got 'spend'; must be listed only once"),
         (
             {"measures": [{"of": "person", "figures": ["units", "sum"], "bounds": [0, 1], "step": 1}]},
             "figures: got ['units', 'sum']; must be units alone",
         ),
         (
             {"measures": [{"of": "person", "figures": ["units"], "bounds": [0, 2]}]},
-            "must be units alone, without bounds",
+            "must be units alone, and bounds must be left out",
         ),
-        ({"max_groups": 2}, "max_rows_per_group: must be given where the other"),
-        ({"max_rows_per_group": 2}, "max_groups: must be given where the other"),
+        ({"max_groups": 2}, "max_rows_per_group: must be given together with max_groups"),
+        ({"max_rows_per_group": 2}, "max_groups: must be given together with max_rows_per_group"),
         ({"unit_totals": True}, "max_groups: must be given with unit_totals"),
         (
             {"max_rows": 3, "method": "gaussian"},
-            "method: got 'gaussian'; must be auto or k_norm with max_rows, whose table",
+            "method: got 'gaussian'; must be auto or k_norm if max_rows is given",
         ),
         (
             {"unit_totals": True, "max_groups": 2, "max_rows_per_group": 1},
@@ -134,25 +152,28 @@ def parsed(**options: Any) -> AggregatesOptions:
         ),
         (
             {"unit_totals": True, "max_groups": 2, "measures": [PERSONS]},
-            "measures: got 'units'; must be one of mean, sum, variance, sd or a quantile of",
+            "measures: got 'units'; must have only the figures mean, sum, variance, sd and quantiles of",
         ),
         ({"unit_totals": True, "max_groups": 2, "by": [PAGE]}, "max_groups: got 2; must be left out if keys are"),
         ({"max_groups": 0, "max_rows_per_group": 1}, "max_groups: got 0; must be a whole number from 1 to 1000000"),
         ({"max_groups": 1, "max_rows_per_group": 1.5}, "max_rows_per_group"),
-        ({"by": [{**PAGE, "min_units": 1}]}, "by.0.page.min_units: got 1; must be at least 2: below, a key that one"),
+        (
+            {"by": [{**PAGE, "min_units": 1}]},
+            "by.0.page.min_units: got 1; must be at least 2, because with less, a key that only one",
+        ),
         (
             {"by": [PAGE, {**PAGE, "column": "site"}]},
-            "by: got ['page', 'site']; must be one dimension without marginals",
+            "by: got ['page', 'site']; must be a single dimension, without marginals",
         ),
-        ({"by": [PAGE, REGION]}, "by: got ['page', 'region']; must be one dimension without marginals"),
-        ({"by": [PAGE], "marginals": [[]]}, "by: got ['page']; must be one dimension without marginals"),
-        ({"by": [{**PAGE, "other": True}]}, "must have min_units with keys: discover only, and no other then"),
-        ({"by": [{**REGION, "min_units": 3}]}, "must have min_units with keys: discover only"),
+        ({"by": [PAGE, REGION]}, "by: got ['page', 'region']; must be a single dimension, without marginals"),
+        ({"by": [PAGE], "marginals": [[]]}, "by: got ['page']; must be a single dimension, without marginals"),
+        ({"by": [{**PAGE, "other": True}]}, "must have min_units, and other must be false, with keys: discover"),
+        ({"by": [{**REGION, "min_units": 3}]}, "min_units: got 3; may be given only with keys: discover"),
         ({"by": [{**PAGE, "keys": "all"}]}, "by.0.keys: got 'all'"),
-        ({"by": [{**PAGE, "values": ["a"]}]}, "must have values, edges, every or lookup, exactly one of them"),
+        ({"by": [{**PAGE, "values": ["a"]}]}, "must have exactly one of values, edges, every and lookup"),
         (
             {"by": [PAGE], "measures": [{**SPEND, "figures": ["mean", "sd"]}]},
-            "measures: got ['spend']; must have means and sums only if keys are discovered",
+            "measures: got ['spend']; must have no figures other than mean and sum if keys are discovered",
         ),
         ({"by": [PAGE], "max_groups": 2, "max_rows_per_group": 1}, "max_groups: got 2; must be left out if keys are"),
     ],
@@ -240,7 +261,7 @@ TYPES = {"region": "string", "age": "int", "at": "timestamp", "spend": "double",
             {"by": [{"column": "age", "every": "year", "start": "2025-01-01", "end": "2026-01-01"}]},
             "of type date",
         ),
-        ({"by": [{"column": "code", "values": ["007"]}]}, "diagnostics.by: got '007'; must be whole numbers"),
+        ({"by": [{"column": "code", "values": ["007"]}]}, "diagnostics.by: got '007'; must be a whole number"),
         ({"by": [{**REGION, "column": "regoin"}]}, "did you mean 'region'?"),
     ],
 )
@@ -328,9 +349,9 @@ def test_a_width_makes_bins_of_all_that_a_number_may_be() -> None:
 @pytest.mark.parametrize(
     ("width", "line"),
     [
-        (0, "diagnostics.by.width: got 0; must make from 1 to 1,000 bins of what price may hold"),
-        (-1, "must make from 1 to 1,000 bins"),
-        (0.01, "must make from 1 to 1,000 bins"),
+        (0, "diagnostics.by.width: got 0; must divide the range of price into at most 1,000 bins"),
+        (-1, "into at most 1,000 bins"),
+        (0.01, "into at most 1,000 bins"),
         ("ten", "diagnostics.by.width: got 'ten'; must be a finite decimal number"),
     ],
 )
@@ -341,7 +362,10 @@ def test_a_width_that_makes_no_bins_is_refused(width: Any, line: str) -> None:
 
 
 def test_a_width_of_no_known_range_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="must be of a number whose range the account knows, which region is not"):
+    with pytest.raises(
+        InvalidRequest,
+        match="a range of numbers for the column, and the account declares none for region",
+    ):
         parsed(by=entry(by=[{"column": "region", "width": 10}])["by"])
 
 
@@ -385,10 +409,10 @@ def test_units_need_no_bounds_and_no_column_of_numbers() -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"measures": [{**PERSONS, "of": "city"}]}, "measures: got 'city'; must be the unit's column for figures of"),
+        ({"measures": [{**PERSONS, "of": "city"}]}, "measures: got 'city'; must be the unit's column, which is"),
         (
             {"max_groups": 4, "max_rows_per_group": 2},
-            "max_groups: got '4 groups of 2'; must allow for at most unit.max_",
+            "max_groups: got '4 groups of 2'; must allow a unit at most",
         ),
     ],
 )
@@ -409,7 +433,7 @@ def test_totals_of_units_need_a_unit_and_bounds_of_their_own() -> None:
 
 def test_a_limit_of_groups_is_of_a_request_with_nothing_else() -> None:
     fields = of_persons(max_groups=1, max_rows_per_group=1).to_dict()
-    with pytest.raises(InvalidRequest, match="must be of the only diagnostic of a request"):
+    with pytest.raises(InvalidRequest, match="must be left out unless its diagnostic is the only one of the request"):
         ReleaseRequest.parse({**fields, "diagnostics": [*fields["diagnostics"], {"kind": "ecdf", "column": "age"}]})
 
 
@@ -434,5 +458,5 @@ def test_fewer_rows_of_a_unit_get_the_whole_epsilon_and_no_more(
     "options", [{"measures": [PERSONS]}, {"measures": [], "max_groups": 1, "max_rows_per_group": 1}]
 )
 def test_silos_count_no_units_and_limit_no_groups(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequest, match="must count no units and limit no groups of one for silos"):
+    with pytest.raises(InvalidRequest, match="because a unit may have rows in several silos"):
         parsed(by=[REGION], **options).check_for_silos()

@@ -72,8 +72,8 @@ def test_a_type_has_one_spelling_and_a_kind(text: str, spelled: str, kind: Kind 
 
 
 def test_columns_that_differ_in_case_alone_are_refused() -> None:
-    assert "must be listed once" in str(refused(columns={**VISITS["columns"], "Region": "string"}))
-    assert "must be listed once" in str(refused(public_columns=["region", "Region"]))
+    assert "must be listed only once" in str(refused(columns={**VISITS["columns"], "Region": "string"}))
+    assert "must be listed only once" in str(refused(public_columns=["region", "Region"]))
 
 
 def test_a_column_that_is_not_there_is_refused_by_name() -> None:

@@ -111,8 +111,8 @@ def test_blocks_cover_an_interval_once_and_their_predicate_is_the_interval(by: B
         (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 21, tzinfo=UTC), "that is not empty"),
         (dt.datetime(2026, 11, 22, tzinfo=UTC), dt.datetime(2026, 11, 21, tzinfo=UTC), "that is not empty"),
         (dt.datetime(2026, 11, 21), dt.datetime(2026, 11, 22), "has a time zone"),
-        (dt.datetime(2026, 11, 21, 1, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
-        (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must begin and end with"),
+        (dt.datetime(2026, 11, 21, 1, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must consist of whole"),
+        (dt.datetime(2026, 11, 21, tzinfo=UTC), dt.datetime(2026, 11, 22, 1, tzinfo=UTC), "must consist of whole"),
         (
             dt.datetime(1990, 1, 1, tzinfo=UTC),
             dt.datetime(2026, 1, 1, tzinfo=UTC),
@@ -134,7 +134,7 @@ def test_interval_is_taken_in_utc() -> None:
 
 def test_values_have_no_intervals() -> None:
     with pytest.raises(
-        InvalidRequest, match="must be by time to be given as a data interval; name the values that are read"
+        InvalidRequest, match="must be blocks by time, because a data interval is given; name the blocks that are read"
     ):
         BlockExpression.parse("value(r)").covering(
             dt.datetime(2026, 1, 1, tzinfo=UTC), dt.datetime(2026, 1, 2, tzinfo=UTC)

@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "key with leading zeros": (
         {"diagnostics": [{**LINE, "group_by": "county", "groups": ["01"]}]},
-        "diagnostics.groups: got '01'; must be whole numbers, like the values of the column county",
+        "diagnostics.groups: got '01'; must be a whole number, because the column county holds whole numbers",
     ),
     "unit that is missing": ({"unit": {"column": "person"}}, "unit.column: got 'person'; must be a column of the"),
     "row id that is missing": (

@@ -59,7 +59,10 @@ def test_a_request_holds_it_and_its_hash_covers_it() -> None:
         ),
         ({"cells": 512}, "with cells 256'; must be on the grid of this release, with cells 512"),
         ({"scale": "log"}, "with scale linear"),
-        ({"bounds": None}, "needs public bounds for this release too; give the bounds of that release, [0, 100]"),
+        (
+            {"bounds": None},
+            "needs public bounds in this release as well; give the bounds of the named release, [0, 100]",
+        ),
         ({"column": None, "bounds": None}, "must be on the grid of this release, with bounds [0.0, 1.0]"),
     ],
 )

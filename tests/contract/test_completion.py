@@ -55,7 +55,7 @@ def entry(kind: str, **options: Any) -> dict[str, Any]:
         ("age > 130", "must be true for some rows: age holds values between 0 and 120"),
         ("age = 121 OR age BETWEEN 200 AND 300", "age holds values"),
         ("price IN (51, 60)", "price holds values"),
-        ("age > {{ params.age }}", "must have no template left"),
+        ("age > {{ params.age }}", "must not contain a template"),
         ("age BETWEEN 10 AND 1", "write the smaller bound first"),
         ("age <> NULL", "write IS NULL or IS NOT NULL"),
         ("day > DATE '2025-03-01'", "day holds values between"),
@@ -113,8 +113,8 @@ def test_classes_of_a_label_come_from_its_column(given: dict[str, Any], wanted: 
         ("churned", "label.positive: is required: churned holds 'yes', 'no'"),
         ({"column": "grade", "positive": "a"}, "label.negative: is required: grade holds 'a', 'b', 'c'"),
         ({"column": "smokes", "positive": "1"}, "must be a value of smokes"),
-        ({"column": "age", "positive": 130, "negative": 0}, "contradicts what age may hold, between 0 and 120"),
-        ({"column": "age", "positive": 1.5, "negative": 0}, "contradicts what age may hold"),
+        ({"column": "age", "positive": 130, "negative": 0}, "agree with the domain of age, which is between 0 and 120"),
+        ({"column": "age", "positive": 1.5, "negative": 0}, "must agree with the domain of age"),
         ({"column": "region", "positive": "North", "negative": "other"}, "did you mean 'north'?"),
     ],
 )  # fmt: skip
@@ -139,10 +139,13 @@ def test_values_of_a_column_come_with_bounds_step_scale_and_cells() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"column": "age", "bounds": [0, 150]}, "diagnostics.bounds: got '[0, 150]'; contradicts what age may hold"),
+        (
+            {"column": "age", "bounds": [0, 150]},
+            "diagnostics.bounds: got '[0, 150]'; must agree with the domain of age",
+        ),
         ({"column": "age", "bounds": [0.5, 60]}, "its values are 1 apart"),
-        ({"column": "price", "step": 0.05}, "diagnostics.step: got 0.05; contradicts what price may hold"),
-        ({"column": "wide"}, "wide may hold 1,000,000,001 values, more than the 262,144 cells of a grid"),
+        ({"column": "price", "step": 0.05}, "diagnostics.step: got 0.05; must agree with the domain of price"),
+        ({"column": "wide"}, "wide may hold 1,000,000,001 values, and a grid has at most 262,144 cells"),
     ],
 )
 def test_bounds_may_narrow_a_range_and_not_widen_it(options: dict[str, Any], said: str) -> None:
@@ -157,7 +160,9 @@ def test_a_compared_function_keeps_the_grid_of_the_earlier_release() -> None:
                "unit": None}  # fmt: skip
     filled = entry("ecdf", column="age", compare_with=earlier)
     assert (filled["bounds"], filled["step"], filled["cells"]) == ([0, 100], 1, 32768)
-    with pytest.raises(InvalidRequest, match=r"compare_with, k: .*contradicts what age may hold, between 0 and 120"):
+    with pytest.raises(
+        InvalidRequest, match=r"compare_with, k: .*must agree with the domain of age, which is between 0 and 120"
+    ):
         entry("ecdf", column="age", compare_with={**earlier, "upper": 150.0})
 
 
@@ -176,7 +181,7 @@ def test_lines_groups_and_fits_take_bounds_keys_and_levels() -> None:
     ):
         with pytest.raises(InvalidRequest, match=said):
             entry("linear_regression", **options)
-    with pytest.raises(InvalidRequest, match="the account does not say what it holds"):
+    with pytest.raises(InvalidRequest, match="the account declares no domain for"):
         entry("logistic_fit", features=["anything"])
 
 
@@ -203,9 +208,11 @@ def test_scores_of_any_scale_have_a_map_and_thresholds_on_it() -> None:
             },
             DOMAINS,
         )
-    with pytest.raises(InvalidRequest, match="contradicts what churned may hold"):
+    with pytest.raises(InvalidRequest, match="must agree with the domain of churned"):
         one("model", {**columns, "score": "churned"})
-    with pytest.raises(InvalidRequest, match=r"model\.bounds: got '\[300\.0, 900\.0\]'; contradicts what points"):
+    with pytest.raises(
+        InvalidRequest, match=r"model\.bounds: got '\[300\.0, 900\.0\]'; must agree with the domain of points"
+    ):
         one("model", {**columns, "score": "points", "scale": {**scale, "upper": 900.0}})
 
 
@@ -268,14 +275,17 @@ def test_a_request_may_narrow_the_scale_of_a_column_of_scores() -> None:
     [
         (
             {"score": "points", "bounds": [0, 850]},
-            r"model.bounds: got '\[0.0, 850.0\]'; contradicts what points may hold",
+            r"model.bounds: got '\[0.0, 850.0\]'; must agree with the domain of points",
         ),
-        ({"score": "points", "bounds": [300, 850], "scale": "log"}, "model.scale: got 'log'; contradicts what points"),
-        ({"score": "points", "scale": "logit"}, "model.scale: got 'logit'; contradicts what points"),
+        (
+            {"score": "points", "bounds": [300, 850], "scale": "log"},
+            "model.scale: got 'log'; must agree with the domain of points",
+        ),
+        ({"score": "points", "scale": "logit"}, "model.scale: got 'logit'; must agree with the domain of points"),
         ({"score": "margin", "bounds": [-5, 5]}, "model.bounds: .* may not be given with scale: logit"),
-        ({"score": "age", "bounds": [0, 120], "step": 2}, "model.step: got .*; contradicts what age may hold"),
-        ({"score": "age", "bounds": [0, 60.5]}, "model.bounds: got '.0.0, 60.5.'; contradicts what age may hold"),
-        ({"score": "smokes", "bounds": [1, 2]}, "model.scale: got 'linear'; contradicts what smokes may hold"),
+        ({"score": "age", "bounds": [0, 120], "step": 2}, "model.step: got .*; must agree with the domain of age"),
+        ({"score": "age", "bounds": [0, 60.5]}, "model.bounds: got '.0.0, 60.5.'; must agree with the domain of age"),
+        ({"score": "smokes", "bounds": [1, 2]}, "model.scale: got 'linear'; must agree with the domain of smokes"),
         ({"score": "x", "bounds": [850, 300]}, "model.bounds: .* must be two numbers in ascending order"),
         ({"score": "x", "bounds": 850}, "model.bounds: .* must be two numbers"),
         ({"score": "x", "bounds": [True, 2]}, "model.bounds: .* must be two numbers"),
@@ -286,7 +296,7 @@ def test_a_request_may_narrow_the_scale_of_a_column_of_scores() -> None:
         ({"score": "x", "scale": "cube"}, "model.scale: got 'cube'; must be one of linear, log, logit"),
         ({"score": "x", "scale": "logit", "step": 1}, "model.step: .* may not be given with scale: logit"),
         ({"score": "x", "scale": "log", "step": 0.5}, "model.step: .* may not be given with scale: log"),
-        ({"score": "x", "bounds": [0, 1], "scale": {"kind": "logit"}}, "model.scale: .* beside bounds or a step"),
+        ({"score": "x", "bounds": [0, 1], "scale": {"kind": "logit"}}, "model.scale: .* if bounds or a step are given"),
     ],
 )
 def test_a_scale_that_makes_no_map_or_contradicts_its_column_is_refused(model: dict[str, Any], said: str) -> None:

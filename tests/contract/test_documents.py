@@ -64,7 +64,7 @@ def test_a_number_that_is_written_otherwise_keeps_how_it_was_written(text: str) 
     ("fields", "said"),
     [
         ("diagnostics: [{kind: linear_regression, x: a, y: b, x_bounds: [0, 1], y_bounds: [0, 1], group_by: r, "
-         "groups: [01067, 02139]}]", "diagnostics.groups: got '01067'; is read as the number 1067; write it in quotes"),
+         "groups: [01067, 02139]}]", "diagnostics.groups: got '01067'; is read as the number 1067; write quotes"),
         ("label: {column: y, positive: 01, negative: 0}\ndiagnostics: auc", "label.positive: got '01'"),
         ("title: 007\ndiagnostics: ecdf", "title: got '007'"),
         ("diagnostics: [{kind: linear_fit, outcome: y, categorical: {r: [01, 02]}}]", "got '01'"),
@@ -117,7 +117,7 @@ BILLION_LAUGHS = "a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
         (
             parse_yaml,
             "a: 1\nb:\n  c: 1\n  c: 2",
-            "got 'c'; must have each key once, but repeats one at line 4, column 3",
+            "got 'c'; must not repeat a key, but repeats one at line 4, column 3",
         ),
         (parse_yaml, BILLION_LAUGHS, "must have no anchors and aliases, but has one at line 1, column 4"),
         (parse_yaml, "a: [1,\n  b: }", "must be a YAML document, but has a syntax error at line 2, column 6"),
@@ -129,7 +129,7 @@ BILLION_LAUGHS = "a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
         (parse_yaml, "!!python/object/apply:os.system [ls]", "must have no tags, but has one at line 1, column 1"),
         (parse_yaml, 'a: !!int "1_0"', "must have no tags, but has one at line 1, column 4"),
         (parse_yaml, "a: !!timestamp x", "must have no tags, but has one at line 1, column 4"),
-        (parse_json, '{"a": 1,\n "a": 2}', "got 'a'; must have each key once"),
+        (parse_json, '{"a": 1,\n "a": 2}', "got 'a'; must contain each key only once"),
         (parse_json, '{"a": 1,\n "b" 2}', "must be a JSON document, but has a syntax error at line 2, column 6"),
         (parse_json, '{"a": 1e999999999999}', "got '1e999999999999'; must have numbers between"),
         (parse_json, '{"a": ' + "9" * 5000 + "}", "must have numbers between"),

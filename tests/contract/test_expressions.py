@@ -286,7 +286,7 @@ def test_the_parser_is_loaded_when_an_expression_is_read() -> None:
         ("null", "a constant that is not true"),
         ("1 > 2", "compares two constants"),
         ("x = NULL OR age BETWEEN 9 AND 8", "IS NOT NULL"),
-        ("day = '{{ ds }}'", "must have no template left"),
+        ("day = '{{ ds }}'", "must not contain a template"),
     ],
 )
 def test_a_filter_that_is_never_true_is_refused(text: str, why: str) -> None:

@@ -52,7 +52,7 @@ def test_what_is_not_declared_leaves_no_trace_in_a_binding() -> None:
         ("encoding=a\0b", "must be utf-8 or an encoding of one byte"),
         ("thousands=.", "must differ from decimal"),
         ("thousands=x", "must be one of"),
-        ("decimal=;", "must be . or ,"),
+        ("decimal=;", "must be a dot or a comma"),
         ("separator=ab", "must be one character"),
         ("separator=", "must be one character"),
         ('separator="', "must differ from quote"),
@@ -64,7 +64,7 @@ def test_what_is_not_declared_leaves_no_trace_in_a_binding() -> None:
         ("trim=perhaps", "must be yes or no"),
         ("seperator=;", "did you mean 'separator'"),
         ("separator", "must be NAME=VALUE"),
-        ("null=yes", "has two meanings"),
+        ("null=yes", "must have only one meaning"),
     ],
 )
 def test_a_form_that_no_file_has_is_refused_in_one_line(option: str, told: str) -> None:

@@ -63,9 +63,9 @@ def test_a_request_survives_json() -> None:
         ({"features": {"age": [18]}}, "features.age"),
         ({"features": {"SUM(age)": [0, 1]}}, "the function SUM"),
         ({"features": {f"x{place}": [0, 1] for place in range(130)}}, "must be at most 128"),
-        ({"features": {"region": [0, 1]}}, "must not be among the features as well"),
-        ({"categorical": {"region": ["north"]}}, "must be two levels or more"),
-        ({"categorical": {"region": ["north", "north"]}}, "must be two levels or more"),
+        ({"features": {"region": [0, 1]}}, "must not be in both features and categorical"),
+        ({"categorical": {"region": ["north"]}}, "must be two or more different levels"),
+        ({"categorical": {"region": ["north", "north"]}}, "must be two or more different levels"),
         ({"outcome": "age"}, "must not be among the features"),
         ({"outcome_bounds": [3, 3]}, "ascending order"),
         ({"outcome": "RAND()"}, "the function RAND"),
@@ -109,7 +109,7 @@ def test_bounds_of_a_model_are_those_of_its_features() -> None:
     fields = {"kind": "linear", "basis": "public", "coefficients": {"age": 0.1}}
     model = LinearModel.parse({**fields, "bounds": {"age": [0, 9]}, "fitted_by": "a/b/c/d/-1", "release": "/r/b"})
     assert LinearModel.parse(model.model_dump(mode="json")) == model
-    with pytest.raises(InvalidRequest, match="must be a feature that has a coefficient"):
+    with pytest.raises(InvalidRequest, match="must be a feature with a coefficient"):
         LinearModel.parse({**fields, "bounds": {"pay": [0, 9]}})
     for bounds in ([9, 0], [0, 0], [0, float("inf")], [float("nan"), 1]):
         with pytest.raises(InvalidRequest, match="ascending order"):

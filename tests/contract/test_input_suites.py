@@ -91,8 +91,7 @@ def test_answers_are_those_of_great_expectations(spark: Any, monkeypatch: pytest
     [
         (
             ("expect_column_values_to_be_between", {"column": "score", "min_value": 0}),
-            "type: got 'expect_column_values_to_be_between'; must be an expectation of the schema, because whether "
-            "rows meet others is private: expect_column_to_exist, ",
+            "type: got 'expect_column_values_to_be_between'; must be one of expect_column_to_exist, ",
         ),
         (
             ("expect_table_row_count_to_be_between", {"min_value": 1}),
@@ -103,7 +102,10 @@ def test_answers_are_those_of_great_expectations(spark: Any, monkeypatch: pytest
             ("expect_column_values_to_be_of_type", {"column": "y", "type_": "IntegerType", "mostly": 0.5}),
             "kwargs.mostly: is no argument of expect_column_values_to_be_of_type here; remove it",
         ),
-        (("expect_column_to_exist", {"column": 1}), "kwargs.column: got 1; must be as in Great Expectations"),
+        (
+            ("expect_column_to_exist", {"column": 1}),
+            "kwargs.column: got 1; must be of the type that Great Expectations takes",
+        ),
         (
             ("expect_column_values_to_be_of_type", {"column": "y", "type_": "DoubelType"}),
             "kwargs.type_: got 'DoubelType'; must be a type of Spark, such as DoubleType; correct it",

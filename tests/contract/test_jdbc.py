@@ -51,12 +51,12 @@ def test_what_is_not_allowed_is_refused_alike(tmp_path: Path, table: str) -> Non
         ([], "must name a JSON file of connections"),
         ({"lake": {**LAKE, "url": "jdbc:mysql://x/y"}}, "must be the address of a PostgreSQL database"),
         ({"lake": {**LAKE, "tables": []}}, "DP_DIAGNOSTICS_JDBC.tables"),
-        ({"lake": {**LAKE, "tables": ["visits"]}}, "must be names such as public.visits"),
-        ({"lake": {**LAKE, "tables": ["public.(SELECT 1)"]}}, "must be names such as public.visits"),
+        ({"lake": {**LAKE, "tables": ["visits"]}}, "must be a schema and a table, such as public.visits"),
+        ({"lake": {**LAKE, "tables": ["public.(SELECT 1)"]}}, "must be a schema and a table, such as public.visits"),
         ({"lake": {**LAKE, "query": "SELECT 1"}}, "is not a field"),
         (
             {"lake": LAKE, "other": {**LAKE, "url": "jdbc:postgresql://DB.example/lake?user=x"}},
-            "must have one connection for each database",
+            "must have only one connection for each database",
         ),
     ],
 )
@@ -140,6 +140,6 @@ def test_bounds_are_ascending_and_few(changes: dict[str, Any]) -> None:
 
 def test_bounds_are_for_tables_of_a_database_alone_and_change_no_other_hash() -> None:
     fields = {"path": "/lake/t", "snapshot": {"path_version": "v1"}}
-    with pytest.raises(InvalidRequest, match="is required for a table of a database, and allowed for no other"):
+    with pytest.raises(InvalidRequest, match="is allowed only for a table of a database"):
         TableSource.parse({**fields, "partitioning": BOUNDS})
     assert "partitioning" not in TableSource.parse(fields).model_dump()

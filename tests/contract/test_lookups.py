@@ -66,8 +66,8 @@ def test_its_values_are_the_groups_and_give_the_dimension_its_name() -> None:
     assert options.by[0].labels == ("north", "south", "7", "other")
     assert options.tables(options.by) == ((0, 1), (0,), (1,))
     for bad, line in (
-        ([{"column": "zip", "lookup": LOOKUP, "values": ["a"]}], "exactly one of them"),
-        ([{"column": "zip", "lookup": LOOKUP}, {"column": "region", "values": ["a"]}], "must be named once"),
+        ([{"column": "zip", "lookup": LOOKUP, "values": ["a"]}], "exactly one of values, edges, every and lookup"),
+        ([{"column": "zip", "lookup": LOOKUP}, {"column": "region", "values": ["a"]}], "must be listed only once"),
         ([{"column": "zip", "lookup": {**LOOKUP, "entries": [["1", "other"]]}}], "must not be listed"),
         ([{"column": "zip", "lookup": "regions"}], "names a registered lookup, which only the ledger knows"),
     ):
@@ -170,10 +170,10 @@ def test_a_public_file_is_read_by_its_titles(tmp_path: Path) -> None:
         file = str(tmp_path / f"a.{suffix}")
         assert read_lookup(file, key="zip", value="region") == {"key": "zip", "value": "region", "entries": entries}
         for titles, line in (
-            ({}, "key: must be a column of the file, and is required if the file has not two columns"),
+            ({}, "key: must be a column of the file, and may be left out only if the file has exactly two columns"),
             ({"key": "zip"}, "value: must be a column of the file"),
             ({"key": "zip", "value": "land"}, "value: got 'land'; must be a column of the file"),
-            ({"key": "zip", "value": "zip"}, "value: got 'zip'; must be another column than the keys"),
+            ({"key": "zip", "value": "zip"}, "value: got 'zip'; must be another column than the column of keys"),
         ):
             with pytest.raises(InvalidRequest) as refused:
                 read_lookup(file, **titles)

@@ -151,7 +151,7 @@ def test_an_account_binds_units_blocks_and_public_columns_by_path() -> None:
     binding.require_terms(PrivacyUnit(column="person.id"), BlockExpression.parse("year(person.born)"))
     for unit, blocks, line in (
         ("person.name", None, "must be a column of the bound table"),
-        ("person", None, "must be a column of simple values"),
+        ("person", None, "must be a column of single values, not of structs, lists or maps"),
         ("person.id", "value(person.height)", "must use a column of type"),
     ):
         with pytest.raises(InvalidRequest, match=line):

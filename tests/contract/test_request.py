@@ -75,7 +75,7 @@ def test_numbers_in_json_keep_every_digit() -> None:
         ({"unit": {"column": "user"}, "row_id": ""}, r"^row_id: "),
         ({"diagnostics": ["heat_map"]}, r"^diagnostics\.kind: got 'heat_map'; must be one of roc_curve"),
         ({"diagnostics": []}, r"^diagnostics: "),
-        ({"diagnostics": ["roc_curve", "roc_curve"]}, r"must be requested once"),
+        ({"diagnostics": ["roc_curve", "roc_curve"]}, r"must be requested only once"),
         ({"diagnostics": [{"kind": "roc_curve", "thresholds": 1}]}, r"thresholds: got 1; "),
         ({"diagnostics": [{"kind": "roc_curve", "colour": "red"}]}, r"colour: is not a field"),
         ({"model": {"kind": "oracle"}}, r"^model: "),

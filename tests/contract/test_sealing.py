@@ -78,6 +78,6 @@ def test_secret_is_taken_out_of_the_environment_and_shown_nowhere() -> None:
 
 @pytest.mark.parametrize("given", ["", "not hexadecimal", "00" * 31])
 def test_run_without_its_secret_is_refused(given: str) -> None:
-    with pytest.raises(InvalidRequest, match="must hold the secret of a charged run") as refused:
+    with pytest.raises(InvalidRequest, match="must hold the secret of the charged run") as refused:
         Seal.take_from({RUN_SECRET_VARIABLE: given}, charge_id="c1", request_sha256="a" * 64)
     assert given == "" or given not in str(refused.value)

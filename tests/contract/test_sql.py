@@ -119,7 +119,7 @@ def test_a_column_without_a_domain_is_refused_with_what_would_help() -> None:
     with pytest.raises(InvalidRequest) as refused:
         ReleaseRequest.parse(fields)
     assert "`dp-budget domains ACCOUNT --set \"page in ('a', 'b')\"`" in str(refused.value)
-    assert "`by: [{column: page, keys: discover}]`, which takes a delta" in str(refused.value)
+    assert "`by: [{column: page, keys: discover}]`, which needs a delta" in str(refused.value)
     discovered = {"kind": "aggregates", "by": [{"column": "page", "keys": "discover"}]}
     ReleaseRequest.parse({**fields, "diagnostics": [discovered], "budget": {"epsilon": 1, "delta": "1e-6"}})
 

@@ -126,7 +126,7 @@ def test_store_that_ignores_the_precondition_is_refused(root: str, place: Cloud,
         return True
 
     place.proxy.before = strip
-    with pytest.raises(InvalidRequest, match="must be a store that refuses to create an object twice"):
+    with pytest.raises(InvalidRequest, match="must be in a store that refuses to create the same object twice"):
         check_store(root)
 
 

@@ -234,7 +234,7 @@ def test_check_store_says_nothing_of_a_request_when_the_store_fails(errno, tmp_p
 
 def test_check_store_refuses_a_store_that_creates_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(LocalStore, "create", lambda *_: True)
-    with pytest.raises(InvalidRequest, match="must be a store that refuses to create an object twice"):
+    with pytest.raises(InvalidRequest, match="must be in a store that refuses to create the same object twice"):
         check_store(str(tmp_path))
 
 

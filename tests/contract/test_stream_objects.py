@@ -51,7 +51,9 @@ def test_both_parts_open_and_nothing_is_readable() -> None:
 )
 def test_an_object_of_another_place_does_not_open(place: SegmentPlace) -> None:
     segment = replace(closed(), place=place)
-    with pytest.raises(InvalidRequest, match="must open with the key of this name, and be the state of this stream"):
+    with pytest.raises(
+        InvalidRequest, match="must be readable with the key of this name, and must be the state of this stream"
+    ):
         segment.open_state(KEYS, SEAL)
     if place.key == PLACE.key:  # the charge's secret is that of one stream
         with pytest.raises(SealBroken):

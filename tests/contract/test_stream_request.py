@@ -111,7 +111,7 @@ def test_a_bad_request_gets_one_line(changes: dict[str, Any], line: str) -> None
     [
         ({**HALLS, "site": "hall"}, "states.parents: got 'hall'; must have no cycle"),
         ({name: HALLS[name] for name in HALLS if name != "b"}, "states.parents: got 'b'; must name the group of every"),
-        ({**HALLS, "shed": "barn"}, "states.parents: got 'site'; must lead from every state to one top"),
+        ({**HALLS, "shed": "barn"}, "states.parents: got 'site'; must lead from every state to the same top group"),
         ({**HALLS, "d": "c"}, "states.parents: got 'd'; must put every state at the same depth"),
         ({**HALLS, "e": "hall"}, "states.parents: got 'e'; must name only states and groups of states"),
     ],
@@ -187,7 +187,7 @@ def test_the_epsilon_of_a_row_is_divided_by_the_rows_of_a_unit() -> None:
         ),
         (
             a_stream(follow={"delay": "1 hour"}, unit={"column": "person", "max_rows": 3}),
-            "unit.column: got 'person'; must have at most 3 rows of a unit in the table, as a fact that the account's",
+            "unit.column: got 'person'; must have at most 3 rows of each unit in the table, as a fact",
         ),
         (
             of_states(tuple(map(str, range(40_000))), steps=2000, follow={"delay": "50 days"}),
@@ -218,7 +218,7 @@ def test_sound_streams_pass_every_check() -> None:
         ({"ward": "string"}, "time: got 'at'; must be a column of the table"),
         ({"at": "string", "ward": "string"}, "time: got 'at'; must be of type date or timestamp, not string"),
         ({"at": "timestamp", "ward": "double"}, "states.column: got 'ward'; must be of type"),
-        ({"at": "timestamp", "ward": "int"}, "states.keys: got 'a'; must be whole numbers"),
+        ({"at": "timestamp", "ward": "int"}, "states.keys: got 'a'; must be a whole number"),
     ],
 )
 def test_columns_of_other_types_are_refused(types: dict[str, str], line: str) -> None:

@@ -185,16 +185,16 @@ SPENDS = [{"of": f"v{number}", "bounds": [0, 1], "figures": ["p50"]} for number 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"by": [listed(900), listed(50, "h")]}, "got '45,000 cells'; must make at most 44,444 cells of 9 figures"),
+        ({"by": [listed(900), listed(50, "h")]}, "got '45,000 cells'; must make at most 44,444 cells with 9 figures"),
         (
             {"by": [listed(250), listed(50, "h")], "measures": SPENDS},
-            "must make at most .* cells of 41 figures, each quantile counting as 8",
+            "must make at most .* cells with 41 figures in each, each quantile counting as 8",
         ),
         ({"measures": [{**SPENDS[0], "figures": ["p0"]}]}, "got 'p0'; must be one of mean, sum"),
         ({"measures": [{**SPENDS[0], "figures": ["p100"]}]}, "got 'p100'; must be one of mean, sum"),
         ({"measures": [{**SPENDS[0], "figures": ["p50.0"]}]}, "got 'p50.0'; must be one of mean, sum"),
         ({"measures": [{**SPENDS[0], "figures": ["quantile"]}]}, "got 'quantile'; must be one of mean, sum"),
-        ({"by": [{"column": "page", "keys": "discover"}]}, "must have means and sums only if keys are discovered"),
+        ({"by": [{"column": "page", "keys": "discover"}]}, "must have no figures other than mean and sum"),
     ],
     ids=["too many cells", "too many numbers", "smallest", "largest", "two spellings", "no level", "keys"],
 )  # fmt: skip
@@ -204,7 +204,7 @@ def test_what_cannot_be_released_is_refused(changes: dict[str, Any], message: st
 
 
 def test_silos_are_refused_quantiles() -> None:
-    with pytest.raises(InvalidRequest, match="p50 of spend.*must be no quantile for silos"):
+    with pytest.raises(InvalidRequest, match="p50 of spend.*must not be a quantile in a federation"):
         parsed().check_for_silos()
 
 

@@ -63,8 +63,11 @@ def statistic(seed: int = 1, **changes: Any) -> GroupedScoreCounts:
         ({"groups": ["north", "north"]}, "groups: got 'north'; must be listed once"),
         ({"kinds": ["ecdf"]}, "kinds.kind: got 'ecdf'; must be one of roc_curve"),
         ({"kinds": ["roc_comparison"]}, "kinds.kind: got 'roc_comparison'; must be one of roc_curve"),
-        ({"kinds": [{"kind": "auc", "method": "polynomial"}]}, "kinds.auc: must be read from the counts of its group"),
-        ({"kinds": [{"kind": "auc", "weight": 2}]}, "kinds.auc: must be read from the counts of its group"),
+        (
+            {"kinds": [{"kind": "auc", "method": "polynomial"}]},
+            "kinds.auc: must be computed from the counts of its group",
+        ),
+        ({"kinds": [{"kind": "auc", "weight": 2}]}, "kinds.auc: must be computed from the counts of its group"),
         ({"kinds": []}, "kinds: got []; must name a kind"),
     ],
 )

@@ -120,7 +120,10 @@ def test_points_are_answered_as_long_as_they_are_paid_for():
     paid = PaidCounts(evaluate, cells=8, evaluations=4)
     paid.ask([8, 3, 8])
     assert [paid.below(3), paid.below(8), paid.left] == [30, 80, 2]
-    with pytest.raises(InvalidRequest, match="evaluations: got 2; must be at least 3 that are left; pay for more"):
+    with pytest.raises(
+        InvalidRequest,
+        match="evaluations: got 2; must be at least 3, the number of evaluations that this call needs; pay for more",
+    ):
         paid.first_cell(40)
     assert [paid.below(1), paid.below(2)] == [10, 20]
     with pytest.raises(InvalidRequest, match="evaluations: got 0; must be at least 1"):
@@ -150,7 +153,7 @@ def test_a_search_that_the_noise_ended_costs_nothing_the_second_time_even_after_
 def test_a_search_that_cannot_be_paid_to_its_end_asks_for_nothing():
     paid = PaidCounts(lambda edges: edges * 10, cells=4096, evaluations=5)
     paid.ask([2048])
-    with pytest.raises(InvalidRequest, match="evaluations: got 4; must be at least 11 that are left"):
+    with pytest.raises(InvalidRequest, match="evaluations: got 4; must be at least 11"):
         paid.first_cell(20_480, scale=50)
     assert paid.left == 4
 

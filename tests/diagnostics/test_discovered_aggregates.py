@@ -213,7 +213,7 @@ def test_a_forecast_is_of_keys_of_a_thousand_rows():
         (lambda: SumsByKey.from_arrays({"page": [1.5]}, by=BY), "must be one column of texts or whole numbers"),
         (
             lambda: SumsByKey.from_arrays({"page": ["a"], "spend": [1, 2]}, by=BY, measures=[SPEND]),
-            "columns: must have one length",
+            "columns: must have the same length",
         ),
         (
             lambda: aggregates.release(summed(rows()), epsilon=1, delta="1e-6", marginals=[[]]),

@@ -179,11 +179,14 @@ def test_intervals_hold_as_often_as_they_say():
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"columns": []}, "must name a column where no account knows them"),
-        ({"columns": [AGE, AGE]}, "columns: got 'age'; must be named once"),
+        ({"columns": []}, "must list at least one column in a request without an account"),
+        ({"columns": [AGE, AGE]}, "columns: got 'age'; must be listed only once"),
         ({"columns": ["age"]}, "columns.age: must have values, bounds, or start and end"),
         ({"columns": [{"column": "age", "bounds": [5, 1]}]}, "must be two numbers in ascending order"),
-        ({"pairs": [("age", "plan"), ("plan", "age")]}, "must be two columns, named once"),
+        (
+            {"pairs": [("age", "plan"), ("plan", "age")]},
+            "must be a pair of two different columns, and must be listed only once",
+        ),
         ({"pairs": [("age", "agee")]}, "pairs: got 'agee'; must be one of the profile's columns"),
         ({"columns": [{"column": "v", "values": [*range(500)]}, PLAN, AGE], "pairs": [("v", "age")]}, "2,500 cells"),
         (

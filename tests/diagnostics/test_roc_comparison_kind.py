@@ -249,7 +249,7 @@ def forged(**changes: Any) -> dict[str, Any]:
         ({"names": ["one", "two\nlines"]}, "names.*one line"),
         ({"compare_with": "/releases/march"}, "only the ledger can verify"),
         ({"other": None, "compare_with": {"release": "/march"}}, "only the ledger can verify"),
-        ({"compare_with": earlier().model_dump(mode="json")}, "and not both"),
+        ({"compare_with": earlier().model_dump(mode="json")}, "must be left out otherwise"),
         (forged(auc=1.5), "compare_with.curve: .*auc is within"),
         (forged(tpr=[0.0, 0.5, 1.0]), "compare_with.curve: .*must be a ROC curve"),
         (forged(positives=float("nan")), "compare_with.curve.positives"),

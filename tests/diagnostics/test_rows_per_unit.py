@@ -105,5 +105,5 @@ def test_what_does_not_fit_is_refused(unit, options, line):
 
 def test_it_is_the_only_diagnostic_of_its_request():
     whole = requested({"column": "person", "max_rows": 9})
-    with pytest.raises(InvalidRequest, match="must be the only one of a request"):
+    with pytest.raises(InvalidRequest, match="must be the only diagnostic of the request"):
         whole.changed(diagnostics=[*whole.diagnostics, {"kind": "quantile", "column": "x", "bounds": [0, 1]}])

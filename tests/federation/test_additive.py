@@ -58,5 +58,5 @@ def test_one_server_is_refused(servers):
     "shares", [[], [np.zeros(2, np.uint64), np.zeros(3, np.uint64)], [np.zeros(2)], [np.zeros(2, np.int64)]]
 )
 def test_shares_that_do_not_fit_are_refused(shares):
-    with pytest.raises(InvalidRequest, match="shares: .* must be vectors of one shape of residues"):
+    with pytest.raises(InvalidRequest, match="shares: .* must be vectors of the same shape, of residues"):
         add(shares)

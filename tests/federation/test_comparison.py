@@ -89,7 +89,10 @@ def test_points_are_answered_as_long_as_they_are_paid_for():
     comparisons = paid(evaluations=2)
     assert [comparisons.below(18), comparisons.below(128), comparisons.below(18)] == [3, 8, 3]
     assert comparisons.left == 0
-    with pytest.raises(InvalidRequest, match="evaluations: got 0; must be at least 1 that are left; pay for more"):
+    with pytest.raises(
+        InvalidRequest,
+        match="evaluations: got 0; must be at least 1, the number of evaluations that this call needs; pay for more",
+    ):
         comparisons.below(19)
 
 

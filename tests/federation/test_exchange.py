@@ -335,11 +335,11 @@ def test_shares_are_sealed_from_the_other_server_and_from_the_store(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"colluding": 2}, "colluding: got 2; must be at most 1 here"),
-        ({"silos_per_person": 4}, "silos_per_person: got 4; must be at most 3 here"),
-        ({"silos": lambda a: [a.silos[0], a.silos[0]]}, "name: got 'north'; must be of one participant alone"),
+        ({"colluding": 2}, "colluding: got 2; must be at most 1 for this number"),
+        ({"silos_per_person": 4}, "silos_per_person: got 4; must be at most 3 for this number"),
+        ({"silos": lambda a: [a.silos[0], a.silos[0]]}, "name: got 'north'; must be different for each participant"),
         ({"servers": lambda a: [a.servers[0], a.servers[1].model_copy(update={"folder": a.servers[0].folder + "/"})]},
-         "folder: .*must be of one participant alone"),
+         "folder: .*must be different for each participant"),
         ({"silos": lambda a: [a.silos[0]]}, "silos"),
         ({"epsilon": "0"}, "epsilon"),
     ],
@@ -382,7 +382,7 @@ class TestCommand:
         ("changed", "message"),
         [
             ({"session": ""}, "session"),
-            ({"colluding": 5}, "colluding: got 5; must be at most 1 here"),
+            ({"colluding": 5}, "colluding: got 5; must be at most 1 for this number"),
             ({"sesion": "x"}, "sesion"),
         ],
     )

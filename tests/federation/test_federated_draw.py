@@ -193,7 +193,7 @@ def test_noise_is_as_large_as_the_measurement_reckons(tmp_path, agreement) -> No
         (["auc"], {}, "method: got 'auto'; must be counts for silos"),
         ([{"kind": "calibration", "method": "recursive_medians"}], {}, "must be auto or fixed_bins"),
         (["roc_curve"], {"neighbours": "replace_one"}, "neighbours: .*must be add_remove for silos"),
-        (["roc_curve"], {"budget": {"epsilon": 1, "delta": "1e-6"}}, "budget.delta: got '0.000001'; must be 0 with"),
+        (["roc_curve"], {"budget": {"epsilon": 1, "delta": "1e-6"}}, "budget.delta: got '0.000001'; must be 0 in"),
         (["roc_curve"], {"federation": "../etc/passwd"}, "federation.name: "),
         (["roc_curve"], {"federation": {"name": "hospitals", "servers": []}}, "federation.servers: is not a field"),
     ],
@@ -208,9 +208,9 @@ def test_what_no_silos_can_release_is_refused_when_it_is_read(diagnostics, chang
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"request_sha256": "0" * 64}, "request_sha256: .*must be the hash of what this request shares"),
+        ({"request_sha256": "0" * 64}, "request_sha256: .*the hash of those fields of this request"),
         ({"epsilon": Decimal(2)}, "budget.epsilon: got '1'; must be what the silos have agreed on, 2"),
-        ({"colluding": 0}, "colluding: got 0; must be 1, the number of servers less one"),
+        ({"colluding": 0}, "colluding: got 0; must be 1, one less than the number of servers"),
     ],
 )
 def test_what_was_not_agreed_on_is_refused_before_the_charge(changed, message, agreement) -> None:
@@ -255,6 +255,6 @@ def test_numbers_whose_noise_is_drawn_together_are_refused_for_silos() -> None:
         [{"of": "amount", "bounds": [0, 90]}, {"of": "x", "bounds": [0, 1]}],
         [{"of": "amount", "bounds": [0, 90], "figures": ["variance"]}],
     ):
-        with pytest.raises(InvalidRequest, match="must be the mean and the sum of one number at most for silos"):
+        with pytest.raises(InvalidRequest, match="must be at most the mean and the sum of one number in a federation"):
             request([{"kind": "aggregates", "measures": measures}])
         request([{"kind": "aggregates", "measures": measures}], federation=None)

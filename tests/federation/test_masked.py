@@ -101,10 +101,10 @@ def test_a_party_answers_one_list_of_absent_parties(meeting):
     first = [meeting.disclosed(number, {0, 1, 2, 3}) for number in (0, 1, 2)]
     assert meeting.disclosed(0, {0, 1, 2, 3}) == first[0], "the same list again, as after a lost message"
     for number, arrived in ((0, {0, 1, 2, 4}), (1, {0, 1, 2}), (2, set(range(5)))):
-        with pytest.raises(InvalidRequest, match="arrived: must be the list that this party has answered"):
+        with pytest.raises(InvalidRequest, match="arrived: must be the list that this party has already answered"):
             meeting.disclosed(number, arrived)
     others = [*meeting.introductions[:4], Party.join(SESSION, 4).introduction()]
-    with pytest.raises(InvalidRequest, match="arrived: must be the list that this party has answered"):
+    with pytest.raises(InvalidRequest, match="arrived: must be the list that this party has already answered"):
         meeting.parties[0].disclose(meeting.received[0], others, arrived={0, 1, 2, 3})
 
 

@@ -202,6 +202,6 @@ def test_lasting_keys_are_never_destroyed(
     registered(tmp_path, monkeypatch, epsilon="1")
     (tmp_path / "north.keys").write_text(lasting.to_text())
     assert main(["close", "north", "--give-up"]) == 2
-    assert "must be for one agreement" in capsys.readouterr().err
+    assert "must be keys for a single agreement" in capsys.readouterr().err
     with pytest.raises(InvalidRequest, match="two private keys"):
         Keys.from_text("lasting")

@@ -66,5 +66,5 @@ def test_colluders_who_could_learn_both_secrets_of_a_party_are_refused():
 
 @pytest.mark.parametrize("way", ["curator", "two servers"])
 def test_vectors_of_two_shapes_are_refused(way):
-    with pytest.raises(InvalidRequest, match="shares: .*must be vectors of one shape"):
+    with pytest.raises(InvalidRequest, match="shares: .*must be vectors of the same shape"):
         WAYS[way]().noisy_sum([VECTORS[0], VECTORS[1][:5]], epsilon=1, l1_sensitivity=1)

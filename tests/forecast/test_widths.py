@@ -120,7 +120,7 @@ def test_a_figure_that_is_undefined_in_one_group_has_no_width() -> None:
         (
             {"kind": "auc"},
             {"recalls": {"0.2": 0.5}},
-            "recalls: got [0.2]; must be stated for the thresholds of flagged",
+            "recalls: got [0.2]; must be stated for the same thresholds as flagged",
         ),
         (
             {"kind": "auc"},

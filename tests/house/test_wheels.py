@@ -178,7 +178,10 @@ def test_local_and_spark_together_are_refused_in_one_line(wheels: dict[str, Path
     for form in ("parquet", "csv"):
         done = drafted(python, tmp_path, form)
         assert done.returncode == 2
-        assert "must be one of the two, or both of one version, because they are the same files" in done.stderr
+        assert (
+            "must be only one of the two packages, or both in the same version, because both install the same files"
+            in done.stderr
+        )
     done = drafted(python, tmp_path, "parquet", DP_DIAGNOSTICS_MASTER="local[1]")
     assert done.returncode == 2
-    assert "must be one of the two" in done.stderr
+    assert "must be only one of the two" in done.stderr

@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused():
             SecureNoise().k_norm(nothing, epsilon=cost, body=body)
     tiny = body.smallest_epsilon * Decimal("0.99")
     for draw in (SecureNoise().k_norm, SeededNoise(1).k_norm):
-        with pytest.raises(InvalidRequest, match="epsilon: got .* for noise that is drawn together"):
+        with pytest.raises(InvalidRequest, match="epsilon: got .* for the noise of k_norm"):
             draw(nothing, epsilon=tiny, body=replace(body, unit=1 << 40))
     with pytest.raises(TypeError, match="integers"):
         SecureNoise().k_norm(nothing / 2, epsilon=1, body=body)

@@ -106,7 +106,7 @@ def test_partition_of_a_timetable_is_the_interval_that_begins_with_it(ledger: Pr
 @needs_partitions
 def test_partition_that_is_not_over_is_refused(ledger: PrivacyLedger) -> None:
     today = dt.datetime.now(dt.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    with pytest.raises(InvalidRequest, match=r"^blocks: .*must be over.*run_offset=-1"):
+    with pytest.raises(InvalidRequest, match=r"^blocks: .*must have ended.*run_offset=-1"):
         blocks(ledger, partitions(), partition_key=f"{today:%Y-%m-%dT%H:%M:%S}", date=today, interval=None)
 
 
@@ -149,5 +149,5 @@ def test_ticks_of_another_time_zone_are_refused(ledger: PrivacyLedger) -> None:
 
 
 def test_tick_that_cuts_a_block_is_refused(ledger: PrivacyLedger) -> None:
-    with pytest.raises(InvalidRequest, match="must begin and end with a day in UTC"):
+    with pytest.raises(InvalidRequest, match="must consist of whole days in UTC"):
         blocks(ledger, "@hourly", **AT)

@@ -368,7 +368,7 @@ def test_a_saved_pipeline_with_a_connect_server_reserves_nothing(
 ) -> None:
     connect("spark_default", conn_type="spark_connect", host="localhost")
     pipeline = {"kind": "spark_ml", "path": "/models/m", "basis": "public", "sha256": "0" * 64}
-    assert "must be no saved pipeline with Spark Connect" in failure(make(runner="cluster", model=pipeline))
+    assert "must not be a saved pipeline with Spark Connect" in failure(make(runner="cluster", model=pipeline))
     assert account.history("visits") == ()
     assert account.remaining("visits").epsilon == Decimal("1.5")
 

@@ -124,7 +124,7 @@ def test_user_who_may_read_the_connection_sees_the_accounts(server: LiveApiServe
 def test_folder_that_is_not_the_accounts_is_not_verified(server: LiveApiServer, olga: str) -> None:
     status, body, _ = server.get(f"{PAGE}{VERIFY}", token=olga)
     assert status == 404
-    assert "account visits is bound to no folder for its releases" in body
+    assert "which has no folder for its releases yet" in body
 
 
 def test_account_is_shown_with_its_charges_and_every_text_escaped(server: LiveApiServer, olga: str) -> None:

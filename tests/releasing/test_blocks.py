@@ -56,7 +56,7 @@ def test_account_says_which_rows_lie_in_the_blocks(daily: Lab) -> None:
     [
         (
             {"block_expression": "day(other)"},
-            "block_expression: got 'day(other)'; must be that of account daily, day(at)",
+            "block_expression: got 'day(other)'; must be that of account daily, which is day(at)",
         ),
         ({"blocks": ["all"]}, "blocks: got 'all'; is not a block of account daily"),
         ({"blocks": ["yesterday"]}, "must be a day in UTC, for blocks by day(at)"),

@@ -166,7 +166,9 @@ def test_a_function_that_is_signed_with_the_key_of_a_release_is_compared_with_it
     head = place.ledger.head()
     require_as_released(ReleaseRequest.parse(fields(held)), place.ledger)
     for changes in ({"noise_scale": held["noise_scale"] * 2}, {"released_by": "test/other/1"}, {"release": None}):
-        with pytest.raises(InvalidRequest, match=r"diagnostics.compare_with: got .*; must be what that release holds"):
+        with pytest.raises(
+            InvalidRequest, match=r"diagnostics.compare_with: got .*; must be as in the release that the request names"
+        ):
             require_as_released(ReleaseRequest.parse(fields({**held, **changes})), place.ledger)
     assert place.ledger.head() == head
 
@@ -210,7 +212,7 @@ def test_a_curve_that_the_release_does_not_hold_is_refused(place: Place, curve: 
     for changes in ({"positives": 9.0}, {"confidence": 0.8}):
         forged = {**held, "curve": {**held["curve"], **changes}}
         request = ReleaseRequest.parse(of_scores(forged))
-        with pytest.raises(InvalidRequest, match="must be what that release holds"):
+        with pytest.raises(InvalidRequest, match="must be as in the release that the request names"):
             require_as_released(request, place.ledger)
 
 

@@ -100,13 +100,13 @@ def test_destinations_of_all_flights_are_those_that_pandas_counts(command: Comma
         ({"diagnostics": [{**ENTRY, "by": [{**PAGE, "min_units": 1}]}]}, "min_units: got 1; must be at least 2"),
         (
             {"diagnostics": [{**ENTRY, "by": [PAGE, {**PAGE, "column": "person"}]}]},
-            "by: got ['page', 'person']; must be one dimension without marginals if its keys are discovered",
+            "by: got ['page', 'person']; must be a single dimension, without marginals, if its keys are discovered",
         ),
         (
             {"budget": {"epsilon": "0.001", "delta": "0.01"}},
             "budget.delta: got '0.01 per row for aggregates'; must be at most",
         ),
-        ({"diagnostics": [{**ENTRY, "by": ["page"]}]}, "keys: discover}]`, which takes a delta"),
+        ({"diagnostics": [{**ENTRY, "by": ["page"]}]}, "keys: discover}]`, which needs a delta"),
     ],
 )
 def test_what_cannot_be_discovered_is_refused_and_nothing_charged(

@@ -125,7 +125,7 @@ def test_a_file_that_is_damaged_within_tells_no_value(lab: Lab, canaries: str, m
 
 def test_a_request_that_needs_spark_is_charged_nothing(lab: Lab, canaries: str) -> None:
     lab.output = lab.open_account("visits", canaries, epsilon=100)
-    with pytest.raises(InvalidRequest, match="must be without LN with the embedded engine; run it on Spark"):
+    with pytest.raises(InvalidRequest, match="must not contain LN with the embedded engine; run the request on Spark"):
         released(lab, canaries, where="LN(score) < 0")
     assert lab.ledger().history("visits") == ()
 

@@ -92,8 +92,8 @@ def test_a_reservation_of_a_federation_is_given_back_by_its_request(lab: Lab, fe
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "one that nobody registered": ({"federation": "clinics"}, "federation: got 'clinics'; must be one that the admin"),
     "servers of the author's": ({"federation": {"name": "hospitals", "agreement": None}}, ""),
-    "another filter": ({"where": "score > 0.5"}, "must be the hash of what this request shares with the other"),
-    "more epsilon": ({"budget": {"epsilon": "2"}}, "must be the hash of what this request shares with the other"),
+    "another filter": ({"where": "score > 0.5"}, "the hash of those fields of this request that all silos share"),
+    "more epsilon": ({"budget": {"epsilon": "2"}}, "the hash of those fields of this request that all silos share"),
     "another relation": ({"neighbours": "replace_one"}, "neighbours: "),
 }
 
@@ -105,7 +105,7 @@ def test_what_was_not_registered_is_refused_and_nothing_is_charged(lab: Lab, fed
     if not words:
         content = json.loads((federation / "hospitals.json").read_text())["agreement"]
         content["servers"][0]["folder"] = "/of/the/author"
-        changes, words = {"federation": {"name": "hospitals", "agreement": content}}, "give the federation's name alone"
+        changes, words = {"federation": {"name": "hospitals", "agreement": content}}, "give only the federation's name"
     ledger = lab.ledger()
     before, runner = ledger.head(), ForkRunner()
     with pytest.raises(InvalidRequest, match=words) as refused:
@@ -118,7 +118,9 @@ def test_what_was_not_registered_is_refused_and_nothing_is_charged(lab: Lab, fed
 def test_a_federation_is_registered_for_one_account(lab: Lab, federation: Path) -> None:
     lab.open_account("others", "file:///lake/others")
     join(federation, "others", name="clinics", silo="south")
-    with pytest.raises(InvalidRequest, match="must be registered for account people, and is for another one"):
+    with pytest.raises(
+        InvalidRequest, match="must be registered for account people, and is registered for another account"
+    ):
         lab.release(request=make_request(lab.output, federation="clinics"))
 
 
@@ -130,7 +132,7 @@ def test_this_machine_must_have_the_folder_and_the_keys_of_a_silo(lab: Lab, fede
     with pytest.raises(InvalidRequest, match=r"must have private keys.*mount hospitals.keys"):
         runner.check(completed)
     (federation / "hospitals.keys").write_text((federation / "one.private").read_text())
-    with pytest.raises(InvalidRequest, match="keys: must be those of a silo of the agreement: north, south, west"):
+    with pytest.raises(InvalidRequest, match="keys: must be the keys of a silo of the agreement: north, south, west"):
         runner.check(completed)
     del os.environ[FEDERATIONS_VARIABLE]
     with pytest.raises(InvalidRequest, match="must name the folder of registered federations"):
@@ -150,7 +152,7 @@ def test_the_application_takes_no_other_agreement_than_its_own_machines(lab: Lab
 
 
 def test_a_draft_that_no_ledger_pays_shares_nothing(lab: Lab, federation: Path) -> None:
-    with pytest.raises(InvalidRequest, match="must be left out of a draft that no ledger pays"):
+    with pytest.raises(InvalidRequest, match="must be left out of a draft that no ledger has charged"):
         run_uncharged(
             asked(lab), output=f"{lab.folder}/draft", store=LocalStore(), noise=SecureNoise(), master=None,
             announcer=Announcer(io.StringIO(), None),
@@ -164,10 +166,10 @@ def test_a_draft_that_no_ledger_pays_shares_nothing(lab: Lab, federation: Path) 
         (["join", "AGREEMENT", "--name", "../up", "--account", "a", "--keys", "OTHERS"], "name: got '../up'"),
         (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "SERVER"], "must be those of a silo"),
         (["join", "AGREEMENT", "--name", "hospitals", "--account", "a", "--keys", "OTHERS"], "File exists"),
-        (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "COPY"], "must be registered once"),
+        (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "COPY"], "must be registered only once"),
         (
             ["join", "LATER", "--name", "b", "--account", "a", "--keys", "COPY"],
-            "must be for this agreement alone",
+            "must be used for this agreement alone",
         ),
         (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "KEYS"], "must have private keys, in a file"),
         (["agree", "REQUEST", "--session", "s", "--silo", "SILO", "--server", "PUBLIC=hdfs://x"], "folder: got"),

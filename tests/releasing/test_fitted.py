@@ -183,12 +183,13 @@ def test_a_model_that_is_signed_with_the_key_of_a_release_is_compared_with_it(pl
     for changes in ({"coefficients": {"age": 0.26}}, {"intercept": 0.0}, {"fitted_by": "test/fit/9"}, {"bounds": {}}):
         for model in ({**true, **changes},):
             with pytest.raises(
-                InvalidRequest, match="model: got .*; must be what that release holds; name the release"
+                InvalidRequest,
+                match="model: got .*; must be as in the release that the request names; give only the release",
             ):
                 require_as_released(forged(model), place.ledger)
     other = {"kind": "roc_comparison", "other": {**true, "intercept": 0.0}}
     compared = ReleaseRequest.parse({**a_request().to_dict(), "diagnostics": [other]})
-    with pytest.raises(InvalidRequest, match="must be what that release holds"):
+    with pytest.raises(InvalidRequest, match="must be as in the release that the request names"):
         require_as_released(compared, place.ledger)
     nowhere = forged({**true, "release": "/elsewhere/d"})
     with pytest.raises(InvalidRequest, match="must be a folder that holds release.json"):
@@ -202,7 +203,7 @@ def test_a_forged_model_is_refused_before_the_charge(place: Place) -> None:
     asked = ReleaseRequest.parse(
         {**forged({**true, "intercept": 0.0}).to_dict(), "output": place.output, "account": "fits"}
     )
-    with pytest.raises(InvalidRequest, match="must be what that release holds"):
+    with pytest.raises(InvalidRequest, match="must be as in the release that the request names"):
         check_request(asked, place.ledger)
     assert place.ledger.head() == head
 
@@ -241,22 +242,22 @@ def test_a_map_or_a_model_below_it_that_differs_from_the_release_is_refused(plac
         {"recalibrated": {**true["recalibrated"], "clip": 0.01}},
         {"recalibrated": {**true["recalibrated"], "fitted_by": "test/fit/9"}},
     ):
-        with pytest.raises(InvalidRequest, match="must be what that release holds"):
+        with pytest.raises(InvalidRequest, match="must be as in the release that the request names"):
             require_as_released(forged({**true, **changes}), place.ledger)
-    with pytest.raises(InvalidRequest, match="must be what that release holds"):
+    with pytest.raises(InvalidRequest, match="must be as in the release that the request names"):
         require_as_released(forged({**LOGISTIC, "recalibrated": true["recalibrated"]}), place.ledger)
 
 
 def test_a_fitted_model_with_a_map_of_its_own_is_still_compared_with_its_release(place: Place) -> None:
     true = {**fitted_model(place.write(), place.ledger), "recalibrated": MAP}
     require_as_released(forged(true), place.ledger)
-    with pytest.raises(InvalidRequest, match="must be what that release holds"):
+    with pytest.raises(InvalidRequest, match="must be as in the release that the request names"):
         require_as_released(forged({**true, "intercept": 0.0}), place.ledger)
 
 
 def test_a_map_of_a_map_and_one_that_is_undefined_are_refused(place: Place) -> None:
     twice = recalibrated(place, model={**COLUMN, "recalibrated": MAP}, key="test/fit/2")
-    assert "recalibrated already; recalibrate the model itself" in place.refusal(twice)
+    assert "recalibrated already; name a release of recalibration" in place.refusal(twice)
     assert "holds no model" in place.refusal(recalibrated(place, score_map=None, key="test/fit/3"))
 
 

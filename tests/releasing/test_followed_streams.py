@@ -180,7 +180,9 @@ def test_a_checkpoint_that_was_lost_or_rolled_back_is_refused_in_one_line(lab: F
     lab.follow(until=3.5)
     lose(lab)
     before = sizes(lab)
-    with pytest.raises(InvalidRequest, match="checkpoint: got .* must be the one with which this stream is followed"):
+    with pytest.raises(
+        InvalidRequest, match="checkpoint: got .* must be the checkpoint with which this stream is followed"
+    ):
         lab.follow()
     assert sizes(lab) == before
 
@@ -224,7 +226,7 @@ def test_a_copy_that_planned_other_files_for_the_same_micro_batch_is_refused(
     lab.follow(until=4.5, runner=runner)
     before = sizes(lab)
     for _ in range(2):
-        with pytest.raises(InvalidRequest, match="must be the one with which this stream is followed"):
+        with pytest.raises(InvalidRequest, match="must be the checkpoint with which this stream is followed"):
             lab.follow(runner=lab.follow_runner(noise=Trusted()), checkpoint=str(copy))
     assert sizes(lab) == before
     lab.follow(runner=runner)
@@ -266,7 +268,7 @@ def test_of_two_live_copies_one_ends_with_one_line(
 
     monkeypatch.setattr("spark_jobs.application.streams.chain.failpoint", race)
     with pytest.raises(
-        InvalidRequest, match="must be the only one with which this stream is followed: another"
+        InvalidRequest, match="must be the only checkpoint that follows this stream, but another"
     ) as ended:
         lab.follow(runner=lab.follow_runner(noise=Trusted()))
     assert "\n" not in str(ended.value)
@@ -315,7 +317,7 @@ def test_the_other_way_to_release_is_refused_in_one_line(lab: FollowLab) -> None
     with pytest.raises(InvalidRequest, match="follow: is required for a stream that is followed"):
         lab.follow(request=plain)
     lab.folder = Path(lab.output)
-    with pytest.raises(InvalidRequest, match="checkpoint: got .* must lie apart from the releases"):
+    with pytest.raises(InvalidRequest, match="checkpoint: got .* must lie outside the folder of releases"):
         lab.follow()
 
 

@@ -193,13 +193,13 @@ def test_persons_and_bins_are_asked_for_in_sql(command: Command, tmp_path: Path)
 @pytest.mark.parametrize(
     ("entry", "line"),
     [
-        ({"by": ["person"]}, "must have values, edges, every or lookup"),
+        ({"by": ["person"]}, "must have exactly one of values, edges, every and lookup"),
         ({"by": ["region"], "measures": ["region"]}, "bounds: is required"),
         ({"by": [{"column": "age", "edges": [0, 50, 50]}]}, "numbers in ascending order"),
-        ({"measures": [PERSONS]}, "must be the unit's column for figures of units, which is not named"),
+        ({"measures": [PERSONS]}, "must be the unit's column, which is not named, if the figure is units"),
         (
             {"max_groups": 2, "max_rows_per_group": 1},
-            "must allow for at most unit.max_rows, 1, rows of a unit together",
+            "must allow a unit at most 1 rows in all its groups together, which is unit.max_rows",
         ),
         ({"measures": [{"outcome": "person", "prediction": "fitted"}]}, "largest_error"),
         ({"measures": [{"of": "region", "bounds": [0, 1]}]}, "name a column of numbers"),

@@ -92,7 +92,7 @@ def test_an_account_of_one_row_allows_no_choice(command: Command, tmp_path: Path
     (tmp_path / "lake" / "v1").mkdir(parents=True)
     rows().to_parquet(tmp_path / "lake" / "v1" / "part-0.parquet")
     command.open(str(tmp_path / "lake"), columns=COLUMNS, unit=PrivacyUnit(column="person", max_rows=1))
-    command.refuses(TABLE, "must be left out where the account allows one row of a unit", diagnostics=AUTO)
+    command.refuses(TABLE, "must be left out if the account allows only one row of a unit", diagnostics=AUTO)
 
 
 def test_an_account_of_rows_allows_no_choice(command: Command, tmp_path: Path) -> None:

@@ -203,8 +203,8 @@ def test_stale_reservations_of_another_store_stay(lab: Lab, tmp_path: Path) -> N
 def test_folder_in_which_nothing_was_released_is_refused(lab: Lab, tmp_path: Path) -> None:
     head = lab.ledger().head()
     for output in (tmp_path / "releaes", tmp_path):
-        with pytest.raises(InvalidRequest, match="must be a folder of releases, and it is empty"):
+        with pytest.raises(InvalidRequest, match="must be a folder of releases, and this folder is empty"):
             reconcile(str(output / "none"), lab.ledger(), actor="dpo")
-        with pytest.raises(InvalidRequest, match="must be a folder of releases, and it is empty"):
+        with pytest.raises(InvalidRequest, match="must be a folder of releases, and this folder is empty"):
             release_stale(str(output / "none"), ledger=lab.ledger(), older_than=AT_ONCE, reason="r")
     assert lab.ledger().head() == head

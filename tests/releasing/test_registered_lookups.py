@@ -94,8 +94,16 @@ def test_a_request_names_a_lookup_and_holds_its_entries(ledger: PrivacyLedger) -
         ("region", {}, "did you mean 'regions'?"),
         ("plans", {}, "got 'plans'; must be a public lookup that is registered"),
         ({"name": "regions", "sha256": "0" * 64}, {}, "lookup.sha256: got"),
-        ({"name": "regions", "value": "land"}, {}, "lookup.value: got 'land'; must be that of the registered lookup"),
-        ({"name": "regions", "key": "region"}, {}, "lookup.key: got 'region'; must be that of the registered lookup"),
+        (
+            {"name": "regions", "value": "land"},
+            {},
+            "lookup.value: got 'land'; must be the same as in the",
+        ),
+        (
+            {"name": "regions", "key": "region"},
+            {},
+            "lookup.key: got 'region'; must be the same as in the",
+        ),
         ({"name": "regions", "path": "/x.csv"}, {}, "must be the name of a registered lookup"),
         (3, {}, "must be the name of a registered lookup"),
         ("regions", {"account": None}, "account: is required"),
@@ -115,7 +123,11 @@ def test_what_is_no_lookup_of_the_account_is_refused(
 def test_entries_that_nobody_registered_are_not_believed(ledger: PrivacyLedger) -> None:
     entries = [list(entry) for entry in ledger.lookup("customers", "regions").lookup.entries]
     for changed, name, line in (
-        ([*entries[:-1], [entries[-1][0], "secret"]], "regions", "must have the entries that are registered under"),
+        (
+            [*entries[:-1], [entries[-1][0], "secret"]],
+            "regions",
+            "must have the same entries as the lookup",
+        ),
         (entries, "others", "must be a public lookup that is registered for account customers"),
     ):
         given = {"name": name, "key": "zip", "value": "region", "entries": changed}
@@ -198,8 +210,11 @@ def test_a_join_has_the_answer_of_pandas_on_both_engines(
     options = ["--epsilon", "1e8", "--master", master, "--csv"]
     for text, line in (
         (SELECT.replace("JOIN regions", "JOIN people"), "lookup: got 'people'; must be a public lookup that is"),
-        (SELECT.replace("r.region", "r.land"), "must be that of the registered lookup regions, which is region"),
-        (SELECT.replace("r.zip", "r.plz"), "must be that of the registered lookup regions, which is zip"),
+        (
+            SELECT.replace("r.region", "r.land"),
+            "as in the registered lookup regions, which has region",
+        ),
+        (SELECT.replace("r.zip", "r.plz"), "as in the registered lookup regions, which has zip"),
     ):
         assert run(cli.app, ["sql", text, *options, "--yes"]) == 2
         assert line in capsys.readouterr().err.splitlines()[-1]

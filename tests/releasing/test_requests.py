@@ -46,8 +46,8 @@ BAD = {
         {"table": {"format": "parquet", "path": "/lake/visits/v1", "snapshot": {"path_version": "day=1"}}},
         "must be bound to an account",
     ),
-    "another relation": ({"neighbours": "replace_one"}, "counts in add_remove"),
-    "another unit": ({"unit": {"column": "person", "max_rows": 3}}, "protects one row of the table"),
+    "another relation": ({"neighbours": "replace_one"}, "which is add_remove"),
+    "another unit": ({"unit": {"column": "person", "max_rows": 3}}, "which is one row of the table"),
     "unknown block": ({"blocks": ["2026-11"]}, "block"),
     "above the cap": ({"budget": {"epsilon": "10.5"}}, "has 10 of 10 left"),
     "store without exclusive create": ({"output": "memory://releases"}, "must be a path or a URI of"),
@@ -88,7 +88,7 @@ OUTPUTS = {
     "a folder that its author can write": ("{folder}/mine", "must lie within a folder of account people"),
     "above the account's": ("{folder}", "must lie within a folder of account people"),
     "beside it": ("{output}2", "must lie within a folder of account people"),
-    "out of it again": ("{output}/../mine", "must not contain the segments . and .."),
+    "out of it again": ("{output}/../mine", "must not contain '.' or '..' as the name of a folder"),
     "another account's table": ("/lake/theirs/v2", "must lie within a folder of account people"),
     "a link out of it": ("{output}/link", "must not lead through a symbolic link"),
     "another store": ("s3://releases", "must lie within a folder of account people"),
@@ -122,9 +122,7 @@ def test_account_that_was_opened_without_outputs_is_charged_for_nothing(lab, led
     table = {"path": "/lake/earlier", "snapshot": {"path_version": "v1"}}
     request = make_request(f"{lab.folder}/earlier", account="earlier", table=table)
     before, runner = ledger.head(), ForkRunner()
-    with pytest.raises(
-        InvalidRequest, match="bound to no folder for its releases; .*`dp-budget bind-outputs earlier /"
-    ):
+    with pytest.raises(InvalidRequest, match="has no folder for its releases yet; .*`dp-budget bind-outputs earlier /"):
         lab.release(request=request, runner=runner)
     assert (ledger.head(), runner.runs) == (before, 0)
     ledger.bind_outputs("earlier", [f"{lab.folder}/earlier"], actor="admin", reason="opened before")

@@ -171,14 +171,14 @@ def test_an_account_that_cannot_pay_for_both_is_charged_for_neither(units: Lab):
     ("unit", "options", "line"),
     [
         ({}, {}, "must be left out where every row is a unit of its own"),
-        ({**UNIT, "max_rows": 1}, {}, "must be left out where the account allows one row of a unit"),
+        ({**UNIT, "max_rows": 1}, {}, "must be left out if the account allows only one row of a unit"),
         (UNIT, {"max_rows_limit": 0}, "max_rows_limit: got 0; must be a whole number from 1 to 1000000"),
         (UNIT, {"max_rows_limit": 41}, "max_rows_limit: got 41; must be at most unit.max_rows, which is 40"),
         (UNIT, {"max_rows_share": "0.6"}, "max_rows_share: got '0.6'; must be above 0 and at most 0.5"),
         (UNIT, {"max_rows": 41}, "max_rows: got 41; must be at most unit.max_rows, which is 40"),
         (UNIT, {"max_rows": "most"}, "max_rows: got 'most'; must be a whole number from 1 to 1000000, auto, or"),
-        (UNIT, {"method": "gaussian"}, "must be auto or k_norm with max_rows, whose table"),
-        (UNIT, {"max_groups": 2, "max_rows_per_group": 1}, "must be left out beside max_groups"),
+        (UNIT, {"method": "gaussian"}, "must be auto or k_norm if max_rows is given"),
+        (UNIT, {"max_groups": 2, "max_rows_per_group": 1}, "cannot be combined with max_groups"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(units: Lab, unit, options, line):
@@ -210,7 +210,7 @@ def test_later_tables_may_name_the_choice_at_no_cost(units: Lab):
     assert later.rows_of_unit == manifest(units, CHOICE_KEY)["results"]["rows_per_unit"]["bound"]
     require_as_released(later, ledger)
     forged = later.diagnostics[0].max_rows.model_copy(update={"rows": later.rows_of_unit + 1})
-    with pytest.raises(InvalidRequest, match="must be what that release holds"):
+    with pytest.raises(InvalidRequest, match="must be as in the release that the request names"):
         require_as_released(later.changed(diagnostics=[later.diagnostics[0].changed(max_rows=forged)]), ledger)
     ledger.close()
     assert units.release(request=later, key="later").cost.epsilon == Decimal("0.5")

@@ -95,7 +95,7 @@ def test_a_folder_that_holds_anything_else_is_one_refusal(
 def test_links_and_tables_are_no_pipelines(ledger: PrivacyLedger, tmp_path: Path) -> None:
     """Their hash would be an exact figure of somebody's rows."""
     inside = saved(tmp_path / "lake" / "visits" / "model")
-    with pytest.raises(InvalidRequest, match="must not lie within a table"):
+    with pytest.raises(InvalidRequest, match="must not lie within the folder of a table"):
         with_saved_model(asked(inside), ledger)
     linked = saved(tmp_path / "model")
     data = linked / "stages" / f"1_{UIDS[1]}" / "data" / "part-00000.parquet"

@@ -108,7 +108,9 @@ def drop(lake: Path) -> None:
         pytest.param(mark, "must be a table with files in it", ("void",), marks=pytest.mark.soak),
         (cut, "must be a table with files in it", ()),
         (retype, "must be of type double in all files", ()),
-        pytest.param(drop, "is a column that the account binds, and no file has it", (), marks=pytest.mark.soak),
+        pytest.param(
+            drop, "must be a column of at least one file, because the account binds it", (), marks=pytest.mark.soak
+        ),
     ],
 )
 @IN_ONE_JAVA
@@ -272,9 +274,12 @@ def test_a_table_of_a_database_is_released(connected: Command) -> None:
         ({"partitioning": BOUNDS, "query": "SELECT 1"}, "is not a field of this part of the request"),
         ({"partitioning": BOUNDS, "dbtable": "visits"}, "is not a field of this part of the request"),
         ({"partitioning": BOUNDS, "snapshot": {"table_version": 1}}, "can pin only a catalog, delta or iceberg table"),
-        ({"partitioning": BOUNDS, "snapshot": {"path_version": "v1"}}, "can pin only a path"),
-        ({"partitioning": BOUNDS, "name": "jdbc:lake.(SELECT 1) t"}, "must be the name of a connection, a schema and"),
-        ({"partitioning": BOUNDS, "name": 'jdbc:lake.public."visits"'}, "must be the name of a connection, a schema"),
+        (
+            {"partitioning": BOUNDS, "snapshot": {"path_version": "v1"}},
+            "can pin only a table that is named by its path",
+        ),
+        ({"partitioning": BOUNDS, "name": "jdbc:lake.(SELECT 1) t"}, "must name a connection, a schema and"),
+        ({"partitioning": BOUNDS, "name": 'jdbc:lake.public."visits"'}, "must name a connection, a schema"),
         ({"partitioning": BOUNDS, "name": "jdbc:lake.public.Visits"}, "must be bound to an account of the ledger"),
         (
             {"partitioning": BOUNDS, "name": "jdbc:lake.pg_catalog.pg_authid"},

@@ -28,8 +28,8 @@ def refusal(runner: SparkConnectRunner, request: Any) -> str:
 def test_saved_pipeline_is_refused(runner: SparkConnectRunner) -> None:
     pipeline = {"kind": "spark_ml", "path": "/models/m", "basis": "public"}
     assert refusal(runner, make_request("/out", model=pipeline)) == (
-        "model: got 'spark_ml'; must be no saved pipeline with Spark Connect, whose server cannot test it before rows "
-        "are read; name a connection of another type"
+        "model: got 'spark_ml'; must not be a saved pipeline with Spark Connect, because its server cannot "
+        "test the pipeline before rows are read; name a connection of another type"
     )
 
 
@@ -37,8 +37,8 @@ def test_table_of_a_database_is_refused(runner: SparkConnectRunner) -> None:
     bounds = {"column": "id", "lower": 1, "upper": 9, "partitions": 2}
     table = {"name": "jdbc:lake.public.visits", "partitioning": bounds, "snapshot": {"partition": {"version": "1"}}}
     assert refusal(runner, make_request("/out", table=table)) == (
-        "table.name: got 'jdbc:lake.public.visits'; must be no table of a database with a Spark Connect server, which "
-        "has no place to hold a snapshot of the database; name a connection of another type"
+        "table.name: got 'jdbc:lake.public.visits'; must not be a table of a database with a Spark Connect server, "
+        "which has no place to hold a snapshot of the database; name a connection of another type"
     )
 
 
@@ -46,7 +46,7 @@ def test_stream_is_refused(runner: SparkConnectRunner) -> None:
     from tests.support.streams import a_stream
 
     line = refusal(runner, a_stream())
-    assert line.startswith("runner: got 'a Spark Connect server'; must be another one for a stream")
+    assert line.startswith("runner: got 'a Spark Connect server'; must not be Spark Connect for a stream")
 
 
 def test_server_that_is_away_is_refused(runner: SparkConnectRunner) -> None:

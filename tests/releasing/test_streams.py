@@ -84,7 +84,9 @@ def test_a_stream_goes_on_when_its_account_has_bound_another_column(lab: StreamL
 def test_a_table_whose_rows_may_change_has_no_stream(tmp_path: Path) -> None:
     """A request chooses the time's column and the versions: a row with another time in each would count in each."""
     lab = StreamLab(tmp_path, facts={"version_order": "natural"})
-    with pytest.raises(InvalidRequest, match="table: got 'file:///lake/visits'; must only gain rows, as a fact that"):
+    with pytest.raises(
+        InvalidRequest, match="table: got 'file:///lake/visits'; must be a table that only gains rows, as a fact that"
+    ):
         lab.advance(2)
     assert lab.ledger().history("people") == ()
     lab.ledger().bind_table("people", bound(TABLE, **GROWING), actor="dpo", reason="rows are only added")
@@ -275,7 +277,7 @@ def test_an_object_that_does_not_follow_is_never_published(lab: StreamLab, tmp_p
 
 def test_a_wrong_key_is_one_line_and_nothing_is_drawn(lab: StreamLab) -> None:
     lab.advance(2)
-    with pytest.raises(InvalidRequest, match="state: got 'k1'; must open with the key of this name"):
+    with pytest.raises(InvalidRequest, match="state: got 'k1'; must be readable with the key of this name"):
         lab.advance(4, runner=lab.runner(keys=OTHER_KEYS))
     with pytest.raises(InvalidRequest, match="got 'k1'; must include the key that encrypted the stream's state"):
         lab.advance(4, runner=lab.runner(keys=StreamKeys(keys={"k9": b"2" * 32})))

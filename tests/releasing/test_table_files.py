@@ -42,7 +42,7 @@ def at_two_depths(folder: Path) -> None:
 
 
 REFUSED: Mapping[str, tuple[str, Callable[[Path], None], str]] = {
-    "brotli": ("parquet", parquet(compression="brotli"), "not by BROTLI; write them again with zstd"),
+    "brotli": ("parquet", parquet(compression="brotli"), "which excludes BROTLI; write the files again with zstd"),
     "text": ("parquet", parquet(score=pa.array(["a", "b"])), "column score of type string'; must be of type double"),
     "half": ("parquet", parquet(score=pa.array([1, 2], pa.float16())), "column score of type float16'; must be of"),
     "fixed": (
@@ -51,7 +51,7 @@ REFUSED: Mapping[str, tuple[str, Callable[[Path], None], str]] = {
         "column region of type fixed_binary'; must be of type string",
     ),
     "delta": ("parquet", of_delta, "must not be the folder of a Delta table, whose log says which files count"),
-    "depths": ("parquet", at_two_depths, "must have all its files at one depth"),
+    "depths": ("parquet", at_two_depths, "must have all its files at the same depth"),
     "semicolons": ("csv", text("visit;score\n1;0,5\n"), "must contain csv files that all begin with the same header"),
     "no header": ("csv", text(f"{SECRET},0.5\n1,2\n"), "must contain csv files that all begin with the same header"),
 }

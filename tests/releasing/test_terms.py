@@ -135,7 +135,10 @@ def test_the_copy_that_a_releases_folder_keeps_gives_the_reservation_back(lab: L
 def test_a_charged_run_without_the_accounts_terms_reads_nothing(tmp_path: Path) -> None:
     request = make_request(f"{tmp_path}/out")
     seal = Seal(secret=bytes(32), charge_id="c", request_sha256=request.sha256)
-    with pytest.raises(InvalidRequest, match=r"^table: must have its account's terms in a charged run"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"^table: must have the columns and the version that its account binds, because the run is charged",
+    ):
         run_charged(
             request,
             Charged(key="k", seal=seal, run=1),

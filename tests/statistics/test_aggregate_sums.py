@@ -106,7 +106,7 @@ def test_it_is_a_value_that_shows_nothing():
     ("columns", "line"),
     [
         ({"region": ["north"]}, "columns: got 'age'; must be among the columns"),
-        ({**columns_of([]), "age": [1.0]}, "columns: must have one length"),
+        ({**columns_of([]), "age": [1.0]}, "columns: must have the same length"),
         ({**columns_of([]), "at": np.array([1.0])}, "must be one column of times"),
     ],
 )

@@ -137,7 +137,7 @@ _DECOMPOSED = {"gro\u0308\u00dfe": [1.0] * ROWS}
 _WHOLE = "id string, churned int, score double"
 _AS_NUMBERS = {"label": {"column": "churned", "positive": 1, "negative": 0}}
 CASES: Mapping[str, FileCase] = {
-    "8 brotli": FileCase(write=_parquet(compression="brotli"), told="not by BROTLI; write them again with zstd"),
+    "8 brotli": FileCase(write=_parquet(compression="brotli"), told="which excludes BROTLI; write the files again"),
     "9 nanoseconds": FileCase(write=_changed(at=pa.array(np.arange(ROWS), pa.timestamp("ns")))),
     "10 whole numbers as doubles": FileCase(
         write=_of_two_types, columns=_WHOLE, request=_AS_NUMBERS, left_out={"null": 1}, negatives=39
@@ -186,7 +186,7 @@ CASES: Mapping[str, FileCase] = {
         columns="id string, income string in ('>50K', '<=50K'), score double score", form="csv",
         request={"label": {"column": "income", "positive": ">50K"}},
     ),
-    "16 two depths": FileCase(write=_at_two_depths, told="must have all its files at one depth"),
+    "16 two depths": FileCase(write=_at_two_depths, told="must have all its files at the same depth"),
     "19 Yes": FileCase(
         write=_parquet(), request={"label": {"column": "churned", "positive": "Yes", "negative": "No"}},
         told="label.positive: got 'Yes'; must be a value of churned, which holds 'yes', 'no'; correct it; did you mean",

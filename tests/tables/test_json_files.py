@@ -129,7 +129,7 @@ def test_a_file_without_a_byte_is_an_empty_table_and_a_folder_without_a_file_is_
         ({"a": "struct<b:int,B:int>"}, "or a struct of these"),
         (
             {"a": "struct<b:int> NOT NULL COMMENT 'x'"},
-            """columns.a: got "NOT NULL COMMENT 'x'"; may follow a type only as a domain""",
+            """columns.a: got "NOT NULL COMMENT 'x'"; must be a domain (""",
         ),
     ],
 )

@@ -99,7 +99,7 @@ def test_columns_that_no_engine_reads_are_left_out(spark: SparkSession, tmp_path
         ([pa.array([1]), pa.array(["x"])], {"v": "bigint"}, "column v of type string'; must be of type bigint"),
         ([pa.array([1]), pa.array(["x"])], None, "column v of type bigint'; must be of type string"),
         ([pa.array([True]), pa.array([1])], {"v": "boolean"}, "column v of type bigint'; must be of type boolean"),
-        ([pa.array([1])], {"v": "bigint", "w": "int"}, "got 'w'; is a column that the account binds, and no file has"),
+        ([pa.array([1])], {"v": "bigint", "w": "int"}, "got 'w'; must be a column of at least one file"),
     ],
 )
 def test_types_that_no_cast_reconciles_are_refused_by_their_column(
@@ -119,7 +119,7 @@ def test_every_codec_that_is_let_through_is_read(spark: SparkSession, tmp_path: 
 def test_a_codec_that_no_engine_reads_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "Zebedee-4711.parquet", {"n": pa.array([1])}, compression="brotli")
     told = refused(spark, source(tmp_path, {"n": "bigint"}))
-    assert "must have files that Spark can uncompress, and not by BROTLI; write them again with zstd" in told
+    assert "must have files that Spark can decompress, which excludes BROTLI; write the files again with zstd" in told
     assert "Zebedee" not in told
 
 
@@ -139,7 +139,9 @@ def test_encrypted_files_are_refused(spark: SparkSession, tmp_path: Path, plaint
     terms = pe.EncryptionConfiguration(footer_key="f", column_keys={"c": ["n"]}, plaintext_footer=plaintext_footer)
     properties = pe.CryptoFactory(Keys).file_encryption_properties(pe.KmsConnectionConfig(), terms)
     write(tmp_path, "a.parquet", {"n": pa.array([1]), "m": pa.array([1])}, encryption_properties=properties)
-    assert "must have files without encryption of their own" in refused(spark, source(tmp_path, {"n": "bigint"}))
+    assert "must have files that are not encrypted as Parquet files" in refused(
+        spark, source(tmp_path, {"n": "bigint"})
+    )
 
 
 @pytest.mark.parametrize("content", [b"not parquet at all", b"PAR1PAR1", b"PAR1\x00\x00\x00\x7fPAR1"])
@@ -156,15 +158,15 @@ def test_damaged_files_are_refused(spark: SparkSession, tmp_path: Path, content:
 def test_files_at_two_depths_are_refused(spark: SparkSession, tmp_path: Path, other: str) -> None:
     write(tmp_path, "a.parquet", {"n": pa.array([1])})
     write(tmp_path, other, {"n": pa.array([1])})
-    assert "must have all its files at one depth" in refused(spark, source(tmp_path, {"n": "bigint"}))
+    assert "must have all its files at the same depth" in refused(spark, source(tmp_path, {"n": "bigint"}))
 
 
 def test_folders_that_name_no_column_or_several_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "below/b.parquet", {"n": pa.array([1])})
-    assert "must have all its files at one depth" in refused(spark, source(tmp_path, {"n": "bigint"}))
+    assert "must have all its files at the same depth" in refused(spark, source(tmp_path, {"n": "bigint"}))
     write(tmp_path / "x", "day=1/b.parquet", {"n": pa.array([1])})
     write(tmp_path / "x", "month=1/b.parquet", {"n": pa.array([1])})
-    assert "must have all its files at one depth" in refused(spark, source(tmp_path / "x", {"n": "bigint"}))
+    assert "must have all its files at the same depth" in refused(spark, source(tmp_path / "x", {"n": "bigint"}))
 
 
 def test_partitions_are_read_by_their_own_files_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -71,8 +71,16 @@ def test_text_is_a_label(spark: SparkSession) -> None:
         ("date", "y", "not date"),
         ("array<int>", "y", "not array<int>"),
         ("int", "z", "must be a column of the table, which has y, score"),
-        ("int", {"column": "y", "positive": 1, "negative": float("nan")}, "a value that a column can hold"),
-        ("string", {"column": "y", "positive": "\ud800", "negative": "0"}, "a value that a column can hold"),
+        (
+            "int",
+            {"column": "y", "positive": 1, "negative": float("nan")},
+            "a valid text, or a number within the range of a double",
+        ),
+        (
+            "string",
+            {"column": "y", "positive": "\ud800", "negative": "0"},
+            "a valid text, or a number within the range of a double",
+        ),
     ],
 )
 def test_a_label_that_does_not_fit_the_schema_is_refused(
@@ -201,7 +209,7 @@ def test_a_model_of_many_levels_is_one_expression(spark: SparkSession) -> None:
         ({"categorical": {"nowhere": {"1": 1}}}, "must be a column of the table"),
         ({"categorical": {"n": {"two": 1}}}, "must be a value of a column of type integer"),
         ({"categorical": {"b": {"1": 1}}}, "must be a value of a column of type boolean"),
-        ({"categorical": {"c": {"\udfff": 1}}}, "a value that a column can hold"),
+        ({"categorical": {"c": {"\udfff": 1}}}, "a valid text, or a number within the range of a double"),
     ],
 )
 def test_a_model_that_does_not_fit_the_schema_is_refused(people: DataFrame, model: dict[str, Any], told: str) -> None:

@@ -177,7 +177,10 @@ def test_a_table_that_cannot_be_read_is_refused_in_one_line(
     [
         ({"id": "string", "day": "date"}, "got 'column id of type bigint'; must be of type string in all files"),
         ({"id": "bigint", "day": "timestamp"}, "got 'column day of type date'; must be of type timestamp in all files"),
-        ({"id": "bigint", "sick": "boolean"}, "got 'sick'; is a column that the account binds, and no file has it"),
+        (
+            {"id": "bigint", "sick": "boolean"},
+            "got 'sick'; must be a column of at least one file, because the account binds it",
+        ),
     ],
 )
 def test_a_file_of_another_schema_than_the_bound_one_is_refused_before_a_row_is_read(

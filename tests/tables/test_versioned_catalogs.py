@@ -49,7 +49,12 @@ def test_the_version_of_the_request_is_read_and_not_the_newest(
 @pytest.mark.parametrize(
     ("catalog", "table", "version", "line"),
     [
-        ("ice", "visits", 9, "must be a table that can be read at this version; check its name and format, and"),
+        (
+            "ice",
+            "visits",
+            9,
+            "must be a table that can be read at this version; check the table's name and format, and",
+        ),
         ("ice", "visits", 5, "must have the columns that its account binds, of the same types"),
         ("ice", "nothing", 3, "must be a table that can be read at this version"),
         ("csv_lake", "visits", 3, "must be stored as parquet, orc, delta, iceberg, and not as csv"),

@@ -88,7 +88,10 @@ def test_a_path_is_read_at_its_version(spark: SparkSession, table: Path, form: s
 @pytest.mark.parametrize(
     ("version", "line"),
     [
-        (6, "must be a table that can be read at this version; check its name and format, and whether it still has"),
+        (
+            6,
+            "must be a table that can be read at this version; check the table's name and format, and",
+        ),
         (5, "must have the columns that its account binds, of the same types"),
     ],
 )

@@ -109,7 +109,7 @@ class Database:
             try:
                 return self._once(work, begin, writes=writes, needs_ledger=needs_ledger)
             except Overtaken:
-                failure = LedgerUnavailable(self.name, "other writers were faster every time")
+                failure = LedgerUnavailable(self.name, "each attempt to write was overtaken by another writer")
                 again = True
             except (DBAPIError, PoolTimeout) as error:
                 if _code(error) == _NOT_ALLOWED:

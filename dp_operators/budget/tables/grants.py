@@ -77,10 +77,12 @@ def grants(role: str, may: str, *, account: str | None = None, allotment: str | 
         raise InvalidRequest("may", may, "must be one of " + ", ".join(PARTS), "choose one")
     if not role or not role.isprintable() or len(role.encode()) > 63:
         raise InvalidRequest("role", role, "must be a role of the server", "name a role")
-    if allotment is not None and (account is None or may == ADMINISTER):
+    if allotment is not None and account is None:
+        raise InvalidRequest("allotment", allotment, "needs an account", "name the account of the sub-budget")
+    if allotment is not None and may == ADMINISTER:
         raise InvalidRequest(
-            "allotment", allotment, "needs an account, and can only be viewed or charged",
-            "name its account; who administers the account administers its sub-budgets",
+            "allotment", allotment, "can only be viewed or charged",
+            "leave it out: a role that administers the account also administers its sub-budgets",
         )  # fmt: skip
     quoted = '"' + role.replace('"', '""') + '"'
     more = {VIEW: (), CHARGE: _CHARGES, ADMINISTER: (*_CHARGES, *_ADMINISTERS)}[may]

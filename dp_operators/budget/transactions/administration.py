@@ -193,7 +193,10 @@ def thaw(connection: Connection, reason: str, *, actor: str) -> None:
     moved = audit.moved_to(connection)
     if moved.startswith(audit.copy_of("")):
         raise InvalidRequest(
-            "ledger", None, f"is {rows.frozen(connection)}, and not live yet", "repeat `dp-budget move` from there"
+            "ledger",
+            None,
+            f"must be live, but it is {rows.frozen(connection)}",
+            "repeat `dp-budget move` from the ledger that is moved",
         )
     if moved:
         requirement, remedy = audit.moved_elsewhere(moved)

@@ -134,8 +134,8 @@ def change_domains(connection: Connection, wanted: ChangeDomains) -> Account:
     before = account.bindings.get(wanted.table)
     if before is None:
         raise InvalidRequest(
-            "table", wanted.table, f"must be bound to account {account.name} with its columns",
-            f"have them bound: `dp-budget bind {account.name}`",
+            "table", wanted.table, f"must have its columns bound to account {account.name}",
+            f"have the columns bound: `dp-budget bind {account.name}`",
         )  # fmt: skip
     binding = TableBinding.parse(before).with_domains(wanted.domains)
     after = binding.model_dump(mode="json")

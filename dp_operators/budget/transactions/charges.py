@@ -270,8 +270,9 @@ def _require_terms(connection: Connection, account: Account, order: Order) -> No
 
 def _other_terms(what: str, requested: str, account: str, of_account: str) -> InvalidRequest:
     return InvalidRequest(
-        what, requested, f"must be that of account {account}, {of_account}: costs under different ones cannot be added",
-        "use the account's, or charge another account",
+        what, requested, f"must be that of account {account}, which is {of_account}, because costs for different "
+        f"values of {what} cannot be added up",
+        f"use the account's {what}, or charge another account",
     )  # fmt: skip
 
 

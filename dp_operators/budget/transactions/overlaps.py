@@ -21,7 +21,7 @@ def nested_table(table: str, other: str, account: str | None = None) -> InvalidR
     whose = "" if account is None else f", which is bound to account {account}"
     return InvalidRequest(
         "table", table, f"must not contain, or lie within, table {other}{whose}",
-        "bind one of the two folders, or rows could be read on two accounts",
+        "bind only one of the two folders, because rows could otherwise be read on two accounts",
     )  # fmt: skip
 
 

@@ -208,8 +208,8 @@ class ObjectChain:
         if content is None or sha256(content) != self.task.previous:
             raise InvalidRequest(
                 "state", f"before step {self.task.first}",
-                "must be the one that the ledger recorded, and the store has lost or replaced it",
-                "restore that object, or begin a new stream under another key",
+                "must be the state that the ledger recorded, but the store has lost or replaced this state",
+                "restore the object of the state, or begin a new stream under another key",
             )  # fmt: skip
         return self._opened(StreamSegment.parse(content, key=self.task.key))
 
@@ -220,8 +220,8 @@ class ObjectChain:
         if state.salt_check not in ("", self._salt_check):
             raise InvalidRequest(
                 SALT_VARIABLE, None,
-                "must be the salt with which the stream began: with another one, no unit would be known",
-                "mount that salt again, or begin a new stream under another key",
+                "must be the salt with which the stream began, because another salt gives every unit another name",
+                "mount the first salt again, or begin a new stream under another key",
             )  # fmt: skip
         return Position(next=segment.ends, previous=segment.sha256, state=state)
 

@@ -242,6 +242,7 @@ def _require_checkpoint(log: SourceLog, kept: OpenCounts) -> None:
     if history is None or kept.read not in ("", history):
         raise InvalidRequest(
             "checkpoint", log.folder,
-            "must be the one with which this stream is followed, and no copy of it: rows would be counted " "twice",
-            "name or restore that checkpoint, or begin a new stream under another key",
+            "must be the checkpoint with which this stream is followed, and no copy of that checkpoint, because a copy "
+            "would count rows twice",
+            "name or restore the original checkpoint, or begin a new stream under another key",
         )  # fmt: skip

@@ -55,7 +55,7 @@ def write_report(store: ObjectStore, root: str) -> bool:
     if description is None:
         raise InvalidRequest(
             "folder", root, "must be the folder of a stream, with stream.json in it",
-            "name the folder below output in which its steps are",
+            "name the folder below output that holds the stream's steps",
         )  # fmt: skip
     facts = StreamFacts.of(json.loads(description))
     segments = published_segments(store, root)

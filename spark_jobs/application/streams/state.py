@@ -110,14 +110,18 @@ class CountStreamState:
         form = next((form for form in _FORMS if content.startswith(form)), None)
         if form is None:
             raise InvalidRequest(
-                "state", None, "was written by another version of this package, and cannot be read",
-                "use that version, or begin a new stream under another key",
+                "state", None, "must have been written by this version of the package, because it cannot read the "
+                "states of others",
+                "use the version that wrote the state, or begin a new stream under another key",
             )  # fmt: skip
         with np.load(io.BytesIO(content.removeprefix(form)), allow_pickle=False) as kept:
             fields = {name: array if array.ndim else array.item() for name, array in kept.items()}
         if fields["request"] != request_sha256:
             raise InvalidRequest(
-                "state", None, "is that of a stream with another request", "use the request that the stream began with"
+                "state",
+                None,
+                "must be the state of a stream with this request",
+                "use the request with which the stream began",
             )
         [kind] = (one for one in _KINDS if one.__name__ == fields["kind"])
         columns = {name.removeprefix(_COLUMN): one for name, one in fields.items() if name.startswith(_COLUMN)}

@@ -159,7 +159,10 @@ class BlockExpression(Frozen):
         shown = f"{start.isoformat()}/{end.isoformat()}"
         if self.by is BlockBy.VALUE:
             raise InvalidRequest(
-                "blocks", str(self), "must be by time to be given as a data interval", "name the values that are read"
+                "blocks",
+                str(self),
+                "must be blocks by time, because a data interval is given",
+                "name the blocks that are read",
             )
         if start.tzinfo is None or end.tzinfo is None or start >= end:
             raise InvalidRequest(
@@ -177,7 +180,7 @@ class BlockExpression(Frozen):
         if moment != last:
             raise InvalidRequest(
                 "blocks", shown,
-                f"must begin and end with a {self.by.value} in UTC, and have at most {MAX_CONSECUTIVE} of " "them",
+                f"must consist of whole {self.by.value}s in UTC, at most {MAX_CONSECUTIVE} of them",
                 f"give the DAG intervals of whole {self.by.value}s in UTC, or name the blocks",
             )  # fmt: skip
         return tuple(names)

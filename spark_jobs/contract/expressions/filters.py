@@ -17,7 +17,7 @@ def check_filter(text: str) -> None:
     """
     if any(mark in text for mark in _TEMPLATE_MARKS):
         raise InvalidRequest(
-            "where", text, "must have no template left: nothing renders it here",
+            "where", text, "must not contain a template, because templates are not rendered here",
             "write the value out, or check the name of the parameter",
         )  # fmt: skip
     reason = why_never_true(parse(text, what="where"))

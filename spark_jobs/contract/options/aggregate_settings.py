@@ -48,9 +48,9 @@ class AggregatesSettings(Settings):
         if weights is not None and (len(weights) != tables or max(weights) > MAX_RATIO * min(weights)):
             raise InvalidRequest(
                 "weights", list(weights[:8]),
-                f"must be {tables} numbers, of the cells and of each marginal, the largest at most {MAX_RATIO} times "
-                "the smallest",
-                "give as many, such as [2, 1], or leave it out for equal shares",
+                f"must be {tables} numbers, the first for the cells and then one for each marginal, and the largest "
+                f"must be at most {MAX_RATIO} times the smallest",
+                f"give {tables} positive numbers, or leave weights out for equal shares of the budget",
             )  # fmt: skip
         return self
 
@@ -74,7 +74,11 @@ class AggregatesSettings(Settings):
             table = tuple(one for one in every if columns[one] in names)
             if table in listed or len(table) != len(names):
                 raise InvalidRequest(
-                    "marginals", list(names), "must be tables of fewer dimensions, each named once", "leave it out"
+                    "marginals",
+                    list(names),
+                    "must be a table with fewer dimensions than the whole table, and must be "
+                    "listed once, with each of its dimensions once",
+                    "leave it out",
                 )
             listed.append(table)
         return tuple(listed)

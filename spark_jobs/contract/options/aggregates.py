@@ -169,7 +169,8 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict) and entry.get("bounds") is None:
                 raise InvalidRequest(
-                    f"{entry.get('of')}.bounds", None, "is required: the account does not say what it holds",
+                    f"{entry.get('of')}.bounds", None, "is required, because the account declares no domain for this "
+                    "number",
                     "give public bounds, such as [0, 5000], or have a domain declared: `dp-budget domains`",
                 )  # fmt: skip
         return entries
@@ -182,30 +183,34 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
                 raise InvalidRequest(name, len(columns), f"must be at most {limit}", "split the request")
             for column in columns:
                 if columns.count(column) > 1:
-                    raise InvalidRequest(name, column, "must be named once", "remove one of the two")
+                    raise InvalidRequest(name, column, "must be listed only once", "remove the repeated entry")
         self._require_outcomes()
         if self.discovers and (len(self.by) > 1 or self.marginals):
             raise InvalidRequest(
                 "by", [dimension.column for dimension in self.by],
-                "must be one dimension without marginals if its keys are discovered",
-                "leave the others out: discover the keys, register them as the column's domain, and request the table "
-                "of all dimensions then",
+                "must be a single dimension, without marginals, if its keys are discovered",
+                "leave the other dimensions and the marginals out; or discover the keys first, register them as the "
+                "column's domain, and request the whole table afterwards",
             )  # fmt: skip
         if self.discovers and not all({"mean", "sum"}.issuperset(measure.figures) for measure in self.measures):
             raise InvalidRequest(
                 "measures", [measure.of for measure in self.measures],
-                "must have means and sums only if keys are discovered: count is a number of units then",
-                "leave figures out, or request the others by the discovered keys, once they are registered",
+                "must have no figures other than mean and sum if keys are discovered, because the count is then a "
+                "number of units",
+                "leave figures out, or discover the keys, register them, and request the other figures for the "
+                "registered keys",
             )  # fmt: skip
         if self.discovers and self.method == "gaussian":
             raise InvalidRequest(
-                "method", self.method, "must be auto or k_norm if keys are discovered, whose noise decides on each key",
-                "leave it out, or request the table by the discovered keys, once they are registered",
+                "method", self.method, "must be auto or k_norm if keys are discovered, because the noise of k_norm "
+                "decides which keys are released",
+                "leave method out, or discover the keys, register them, and request the table for the registered keys",
             )  # fmt: skip
         if self.discovers and self.max_groups is not None:
             raise InvalidRequest(
                 "max_groups", self.max_groups, "must be left out if keys are discovered",
-                "leave it out: a unit is in at most unit.max_rows keys, with one row in each",
+                "leave max_groups out: with discovered keys, a unit counts at most unit.max_rows keys, with one row in "
+                "each key",
             )  # fmt: skip
         sizes = [len(dimension.labels) for dimension in self.by]
         cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
@@ -215,7 +220,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         if cells > limit:
             raise InvalidRequest(
                 "by", f"{cells:,} cells",
-                f"must make at most {limit:,} cells of {figures} figures"
+                f"must make at most {limit:,} cells with {figures} figures in each"
                 + (f", each quantile counting as {NUMBERS_OF_QUANTILE}" if quantiles else ""),
                 "list fewer values, or leave out a dimension or a figure",
             )  # fmt: skip
@@ -227,8 +232,10 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         for one in self.measures:
             if "r2" in one.figures and one.outcome not in spread:
                 raise InvalidRequest(
-                    "measures", one.outcome, "must be a measure with sd among its figures, because r2 is asked for",
-                    "give outcome, prediction, bounds and largest_error, and leave of out",
+                    "measures", one.outcome, "must also be requested as a measure whose figures contain sd, because r2 "
+                    "compares the errors with the spread of the outcome",
+                    "give outcome, prediction, bounds and largest_error, and leave `of` out: the measure of the "
+                    "outcome is then added",
                 )  # fmt: skip
 
     def check_for_silos(self) -> None:
@@ -240,30 +247,41 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         """
         if self.discovers:
             raise InvalidRequest(
-                "by", self.by[0].column, "must have public groups for silos, of which none sees the others' keys",
-                "list its values, which every silo has agreed on",
+                "by", self.by[0].column, "must have public groups in a federation, because no silo sees the keys of "
+                "the other silos",
+                "list the values on which all silos have agreed",
             )  # fmt: skip
         if self.max_rows is not None:
             raise InvalidRequest(
-                "max_rows", None, "must be left out for silos, which have agreed on the account's", "leave it out"
+                "max_rows",
+                None,
+                "must be left out in a federation, because the silos have agreed on the account's bound",
+                "leave it out",
             )
-        if self.group_bound is not None or any(measure.counts_units for measure in self.measures):
+        if self.group_bound is not None:
             raise InvalidRequest(
-                "measures" if self.group_bound is None else "max_groups", None,
-                "must count no units and limit no groups of one for silos, where a unit may have rows in several",
+                "max_groups", None,
+                "must be left out in a federation, because a unit may have rows in several silos",
+                "leave it out, or pool the tables",
+            )  # fmt: skip
+        if any(measure.counts_units for measure in self.measures):
+            raise InvalidRequest(
+                "measures", None,
+                "must not count units in a federation, because a unit may have rows in several silos",
                 "count rows, or pool the tables",
             )  # fmt: skip
         for measure in self.measures:
             if measure.quantiles:
                 raise InvalidRequest(
                     "measures", f"{measure.quantiles[0]} of {measure.of}",
-                    "must be no quantile for silos: a value is chosen, which is no sum that silos could add up",
+                    "must not be a quantile in a federation, because silos add up sums, and a quantile is not a sum",
                     "request quantiles at one silo, or pool the tables",
                 )  # fmt: skip
         if len(terms_of(self.measures)) > 1:
             raise InvalidRequest(
                 "measures", [f"{name} of {one.of}" for one in self.measures for name in one.figures][:8],
-                "must be the mean and the sum of one number at most for silos, whose noise is drawn apart",
+                "must be at most the mean and the sum of one number in a federation, because each silo draws its noise "
+                "separately",
                 "request one measure at a time, or pool the tables",
             )  # fmt: skip
 
@@ -274,8 +292,9 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
             require_totals(self.max_groups, self.max_rows_per_group, self.measures)
         if self.max_rows is not None and self.method == "gaussian":
             raise InvalidRequest(
-                "method", self.method, "must be auto or k_norm with max_rows, whose table spends no delta",
-                "leave it out, or leave max_rows out",
+                "method", self.method, "must be auto or k_norm if max_rows is given, because the table then spends no "
+                "delta",
+                "leave out method or max_rows",
             )  # fmt: skip
         return self
 
@@ -302,8 +321,8 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
             if measure.counts_units and measure.of != unit.column:
                 raise InvalidRequest(
                     "measures", measure.of,
-                    f"must be the unit's column for figures of units, which is {unit.column or 'not named'}",
-                    "count the account's units: distinct values of other columns are not released",
+                    f"must be the unit's column, which is {unit.column or 'not named'}, if the figure is units",
+                    "name the unit's column: distinct values of other columns are not counted",
                 )  # fmt: skip
         require_within_unit(bound, unit)
         self.require_row_bound(unit, alone=bound is None and self.max_groups is None and not self.approximate)

@@ -160,7 +160,12 @@ def entries_of(value: Any, kinds: Mapping[str, type[Options]]) -> Any:
                 f"correct the diagnostic's kind{did_you_mean(kind, kinds)}",
             )  # fmt: skip
         if named.count(kind) > 1:
-            raise InvalidRequest("kind", kind, "must be requested once", "request it again in another release")
+            raise InvalidRequest(
+                "kind",
+                kind,
+                "must be requested only once in a release",
+                "request the second diagnostic of this kind in another release",
+            )
     return tuple(entry if isinstance(entry, Options) else kinds[entry["kind"]].parse(entry) for entry in entries)
 
 
@@ -197,7 +202,7 @@ class Options(Frozen):
         if not 0 < weight <= MAX_EPSILON:
             raise InvalidRequest(
                 "weight", plain(weight), "must be above 0 and at most 10^12",
-                "weights are relative: 2 gets twice the budget of 1",
+                "give a relative weight: a diagnostic of weight 2 gets twice the budget of one of weight 1",
             )  # fmt: skip
         return weight
 

@@ -103,8 +103,8 @@ class ByGroupSettings(Settings):
         for options in value:
             if options.weight is not None or not options.can_share:
                 raise InvalidRequest(
-                    options.kind, None, "must be read from the counts of its group, at no cost of its own",
-                    "leave out weight, share and method, and give by_group a weight",
+                    options.kind, None, "must be computed from the counts of its group, without a cost of its own",
+                    "leave out weight, share and method of this kind, and give the weight to by_group",
                 )  # fmt: skip
         return value
 
@@ -140,8 +140,9 @@ class ByGroupOptions(ByGroupSettings, Options):
             )  # fmt: skip
         if OTHER in map(str, keys):
             raise InvalidRequest(
-                "", OTHER, "must not be listed, because it is the group of all rows of no listed key",
-                "leave it out: these rows are released in that group anyway",
+                "", OTHER, "must not be listed, because this name is taken by the group of all rows whose key is not "
+                "listed",
+                "leave the name out: that group is released in any case",
             )  # fmt: skip
         return keys
 

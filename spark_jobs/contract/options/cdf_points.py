@@ -42,7 +42,9 @@ class CdfPointsSettings(Settings):
     @model_validator(mode="after")
     def _of_some_point(self) -> Self:
         if not self.thresholds and not self.quantiles:
-            raise InvalidRequest("thresholds", None, "must not be empty, unless there are quantiles", "name a point")
+            raise InvalidRequest(
+                "thresholds", None, "must not be empty, unless there are quantiles", "list at least one threshold"
+            )
         return self
 
     def evaluations(self, cells: int) -> int:
@@ -67,7 +69,7 @@ class CdfPointsOptions(CdfPointsSettings, OfValues):
         if outside:
             raise InvalidRequest(
                 "thresholds", outside[0], f"must lie within the bounds, [{lower:g}, {upper:g}]",
-                "move it, or give wider bounds",
+                "change the threshold, or give wider bounds",
             )  # fmt: skip
         return self
 

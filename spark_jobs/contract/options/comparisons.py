@@ -209,8 +209,8 @@ class RocComparisonOptions(RocComparisonSettings, SharingOptions):
     def _with_one(self) -> Self:
         if (self.other is None) == (self.compare_with is None):
             raise InvalidRequest(
-                "other", None, "is required, unless compare_with names an earlier release, and not both",
-                "give the second model, or the earlier release",
+                "other", None, "must be given if compare_with names no earlier release, and must be left out otherwise",
+                "give the second model in other, or the earlier release in compare_with",
             )  # fmt: skip
         return self
 

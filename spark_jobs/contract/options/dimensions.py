@@ -58,7 +58,8 @@ class Dimension(Frozen):
         if isinstance(data, dict) and data.get("width") is not None:
             raise InvalidRequest(
                 "width", data["width"],
-                f"must be of a number whose range the account knows, which {data.get('column')} is not",
+                "must be left out unless the account declares a range of numbers for the column, and the account "
+                f"declares none for {data.get('column')}",
                 "give edges, such as [0, 18, 65, 120], or have a range declared: `dp-budget domains`",
             )  # fmt: skip
         return data
@@ -101,33 +102,42 @@ class Dimension(Frozen):
         if len(given) != 1:
             raise InvalidRequest(
                 self.column, given or None,
-                "must have values, edges, every or lookup, exactly one of them: groups that are read from the rows "
+                "must have exactly one of values, edges, every and lookup, because groups that are read from the rows "
                 "would not be private",
-                f"list them, have them declared, `dp-budget domains ACCOUNT --set \"{self.column} in ('a', 'b')\"`, or "
-                f"request `by: [{{column: {self.column}, keys: discover}}]`, which takes a delta",
+                f"list the values, have them declared, `dp-budget domains ACCOUNT --set \"{self.column} in ('a', "
+                f"'b')\"`, or request `by: [{{column: {self.column}, keys: discover}}]`, which needs a delta",
             )  # fmt: skip
-        if (self.keys is None) != (self.min_units is None) or (self.keys is not None and self.other):
+        if self.keys is None and self.min_units is not None:
             raise InvalidRequest(
-                self.column, None, "must have min_units with keys: discover only, and no other then",
-                "leave it out",
+                f"{self.column}.min_units", self.min_units, "may be given only with keys: discover", "leave it out"
+            )
+        if self.keys is not None and (self.min_units is None or self.other):
+            raise InvalidRequest(
+                self.column, None, "must have min_units, and other must be false, with keys: discover",
+                "leave other out, and give min_units or leave it out for the default",
             )  # fmt: skip
         if self.min_units is not None and self.min_units < MIN_UNITS:
             raise InvalidRequest(
                 f"{self.column}.min_units", self.min_units,
-                f"must be at least {MIN_UNITS}: below, a key that one unit alone has could be released",
+                f"must be at least {MIN_UNITS}, because with less, a key that only one unit has could be released",
                 f"give {MIN_UNITS} or more, or leave it out",
             )  # fmt: skip
-        if (self.every is None) != (self.start is None) or (self.start is None) != (self.end is None):
+        if self.every is None and (self.start is not None or self.end is not None):
             raise InvalidRequest(
-                self.column, None, "must have start and end with every, and only then",
-                "give the first moment of the first period and the end of the last one",
+                self.column, None, "may have start and end only together with every",
+                "leave start and end out, or give every, the length of a period",
+            )  # fmt: skip
+        if self.every is not None and (self.start is None or self.end is None):
+            raise InvalidRequest(
+                self.column, None, "must have start and end, because every divides the time between them into periods",
+                "give in start when the first period begins, and in end when the last period ends",
             )  # fmt: skip
         known = self.values if self.lookup is None else self.lookup.levels
         if known is not None and self.other and OTHER in map(str, known):
             raise InvalidRequest(
                 f"{self.column}.{'values' if self.lookup is None else 'lookup'}", OTHER,
-                "must not be listed, because it is the group of all rows of no listed value",
-                "leave it out, or set other to false",
+                "must not be listed, because this name is taken by the group of all rows whose value is not listed",
+                "leave the name out, or set other to false",
             )  # fmt: skip
         if self.every is not None and self.start is not None and self.end is not None:
             number = len(periods(self.start, self.end, self.every).labels)

@@ -43,7 +43,7 @@ class Bounded(Frozen):
     def _ascending(self) -> Self:
         if not are_bounds((self.lower, self.upper)) or self.middle + self.half <= self.middle:
             raise InvalidRequest(
-                "", [self.lower, self.upper], "must be two finite numbers in ascending order, of size 1e100 at most",
+                "", [self.lower, self.upper], "must be two numbers in ascending order, both between -1e100 and 1e100",
                 "give public bounds of the values, such as [0, 100]",
             )  # fmt: skip
         return self
@@ -73,7 +73,9 @@ class Levels(Frozen):
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         if len(set(self.levels)) < len(self.levels):
-            raise InvalidRequest("", list(self.levels), "must name each level once", "leave out the repeated ones")
+            raise InvalidRequest(
+                "", list(self.levels), "must list each level only once", "leave out the repeated levels"
+            )
         return self
 
     @property
@@ -187,7 +189,7 @@ class _FitOptions(FitSettings, Options):
             texts = [level_text(level) for level in levels]
             if len(texts) < 2 or len(set(texts)) < len(texts):
                 raise InvalidRequest(
-                    name, list(levels), "must be two levels or more, each named once",
+                    name, list(levels), "must be two or more different levels",
                     "list the levels, the reference first",
                 )  # fmt: skip
         return value
@@ -201,12 +203,17 @@ class _FitOptions(FitSettings, Options):
             )  # fmt: skip
         twice = sorted(set(self.features) & set(self.categorical))
         if twice:
-            raise InvalidRequest("categorical", twice[0], "must not be among the features as well", "list it once")
+            raise InvalidRequest(
+                "categorical",
+                twice[0],
+                "must not be in both features and categorical",
+                "list the column in only one of them",
+            )
         terms = 2 + len(self.features) + sum(len(levels) - 1 for levels in self.categorical.values())
         if terms > MAX_TERMS:
             raise InvalidRequest(
                 "features", f"{terms} terms", f"must be at most {MAX_TERMS}, counting every level",
-                "leave out the least useful ones, or combine rare levels by an expression",
+                "leave out the least useful features, or combine rare levels by an expression",
             )  # fmt: skip
         return self
 
@@ -251,7 +258,9 @@ class LinearFitOptions(_FitOptions):
         parse(self.outcome, what="outcome")
         _bounded("outcome_bounds", self.outcome_bounds)
         if self.outcome in self.features or self.outcome in self.categorical:
-            raise InvalidRequest("outcome", self.outcome, "must not be among the features", "remove it from them")
+            raise InvalidRequest(
+                "outcome", self.outcome, "must not be among the features", "remove the outcome from the features"
+            )
         return self
 
     @property

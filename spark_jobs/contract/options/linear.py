@@ -310,7 +310,7 @@ def is_key(key: Any) -> bool:
 
 def _no_bounds(given: Any) -> InvalidRequest:
     return InvalidRequest(
-        "", given, "must be two finite numbers in ascending order, of size 1e100 at most",
+        "", given, "must be two numbers in ascending order, both between -1e100 and 1e100",
         "give public bounds, such as [0, 100000], to which values are clipped",
     )  # fmt: skip
 

@@ -106,13 +106,13 @@ def require_entries(entries: Any) -> None:
             raise InvalidRequest(
                 "entries", None,
                 f"must have a {what} in each row: a text of 1 to {MAX_KEY_CHARACTERS} characters, or a whole number",
-                "correct the table, or leave the row out",
+                "correct the row, or leave it out",
             )  # fmt: skip
     [(key, times)] = Counter(map(str, keys)).most_common(1)
     if times > 1:
         raise InvalidRequest(
             "entries", key, "must have one row for each key (17 and '17' are one key)",
-            "keep one of its rows: a lookup is a map",
+            "keep only one row of this key",
         )  # fmt: skip
 
 

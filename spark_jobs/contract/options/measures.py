@@ -130,7 +130,8 @@ class Measured(Frozen):
             if name == QUANTILE or figure_kind(name) not in NEEDS or leveled != (figure_kind(name) == PINBALL):
                 raise InvalidRequest(
                     "", name,
-                    f"must be one of {', '.join(FIGURES)}, with a level such as 0.9, or another percentage than p50",
+                    f"must be one of {', '.join(FIGURES)}, where a quantile may have another percentage than p50, and "
+                    "pinball must have a level such as 0.9",
                     f"correct it{did_you_mean(name, FIGURES)}",
                 )  # fmt: skip
         return value
@@ -146,17 +147,21 @@ class Measured(Frozen):
         errors = [kinds[name] for name in (*ERRORS, PINBALL) if name in kinds]
         if errors and self.bounds[0] != -self.bounds[1]:
             raise InvalidRequest(
-                "figures", errors[0], "must be of errors, whose bounds are as far below 0 as above",
-                "give outcome, prediction and largest_error in place of the expression and its bounds",
+                "figures", errors[0], "must be left out unless the measure is of errors, with bounds as far below 0 as "
+                "above",
+                "give outcome, prediction and largest_error instead of the expression and its bounds",
             )  # fmt: skip
         if "r2" in kinds and self.outcome is None:
             raise InvalidRequest(
-                "figures", "r2", "must be of an outcome's errors", "give outcome and prediction in place of of"
+                "figures",
+                "r2",
+                "is defined only for a measure of an outcome's errors",
+                "give outcome and prediction instead of `of`",
             )
         if COVERAGE in kinds and (self.bounds, self.step) != ((0.0, 1.0), 1.0):
             raise InvalidRequest(
-                "figures", COVERAGE, "must be of what is true or false, with bounds [0, 1] and step 1",
-                "give outcome, lower and upper in place of the expression and its bounds",
+                "figures", COVERAGE, "is defined only for a value that is true or false, with bounds [0, 1] and step 1",
+                "give outcome, lower and upper instead of the expression and its bounds",
             )  # fmt: skip
         return self
 
@@ -165,7 +170,7 @@ class Measured(Frozen):
         lower, upper = self.bounds
         if not are_bounds(self.bounds) or self.middle + self.half <= self.middle:
             raise InvalidRequest(
-                "bounds", list(self.bounds), "must be two finite numbers in ascending order, of size 1e100 at most",
+                "bounds", list(self.bounds), "must be two numbers in ascending order, both between -1e100 and 1e100",
                 "give public bounds of the values, such as [0, 5000]",
             )  # fmt: skip
         check_grid(lower=lower, upper=upper, cells=1, scale="linear", unit=None, step=self.step)
@@ -175,13 +180,16 @@ class Measured(Frozen):
                 "give narrower bounds, or leave it out",
             )  # fmt: skip
         if len(set(self.figures)) < len(self.figures):
-            raise InvalidRequest("figures", list(self.figures), "must be named once each", "remove one")
+            raise InvalidRequest(
+                "figures", list(self.figures), "must be different figures", "remove the repeated figure"
+            )
         if self.counts_units and (
             len(self.figures) > 1 or (self.bounds, self.step) != tuple(LATTICE_OF_UNITS.values())
         ):
             raise InvalidRequest(
-                "figures", list(self.figures), "must be units alone, without bounds, where distinct units are counted",
-                "ask for other figures of the column in a measure of their own",
+                "figures", list(self.figures), "must be units alone, and bounds must be left out, in a measure that "
+                "counts distinct units",
+                "request other figures of the column in a separate measure",
             )  # fmt: skip
         return self
 
@@ -272,7 +280,8 @@ def quantile_figure(level: Decimal) -> str:
     if not _PERCENTAGE.fullmatch(name):
         raise InvalidRequest(
             "figures", plain(level), "must be a level between 0 and 1 with six decimals at most",
-            "give another, such as 0.5; the smallest and the largest value are one row's own",
+            "give a level such as 0.5: the smallest and the largest value are not released, because each may belong to "
+            "a single row",
         )  # fmt: skip
     return name
 

@@ -76,13 +76,14 @@ def _errors(entry: Mapping[str, Any]) -> dict[str, Any]:
         size = None if low is None or high is None else high - low
     if size is None or not size > 0:
         raise InvalidRequest(
-            "largest_error", largest, "must be a number above 0, or the bounds of the outcome must say it",
-            "give the largest error that counts in full; larger ones count as this one",
+            "largest_error", largest, "must be a number above 0, or must be left out together with valid bounds of the "
+            "outcome, from which it is derived",
+            "give the size above which an error is clipped",
         )  # fmt: skip
     figures = list(DEFAULT_FIGURES) if entry.get("figures") is None else entry["figures"]
     if "r2" in _names(figures) and bounds is None:
         raise InvalidRequest(
-            f"{outcome}.bounds", None, "is required for r2: the account does not say what the outcome holds",
+            f"{outcome}.bounds", None, "is required for r2, because the account declares no domain for the outcome",
             "give public bounds of the outcome, such as [0, 5000], or have a domain declared: `dp-budget domains`",
         )  # fmt: skip
     return {
@@ -131,7 +132,9 @@ def _number(value: Any) -> float | None:
 def _required(entry: Mapping[str, Any], name: str) -> str:
     value = entry.get(name)
     if not isinstance(value, str) or not value:
-        raise InvalidRequest(name, value, "must be a column of numbers or an expression", "name it")
+        raise InvalidRequest(
+            name, value, "must be a column of numbers or an expression", "name the column, or write the expression"
+        )
     return value
 
 
@@ -139,7 +142,10 @@ def _require_only(entry: Mapping[str, Any], names: tuple[str, ...], what: str) -
     for name in entry:
         if name not in names:
             raise InvalidRequest(
-                name, None, f"is not of a measure by {what}", f"leave it out; it has {', '.join(names)}"
+                name,
+                None,
+                f"is not an option of a measure by {what}",
+                f"leave it out: such a measure has the options {', '.join(names)}",
             )
 
 

@@ -67,8 +67,9 @@ class ProfileColumn(Frozen):
         given = [one is not None for one in (self.values, self.bounds, self.start)]
         if sum(given) != 1 or (self.start is None) != (self.end is None):
             raise InvalidRequest(
-                f"columns.{self.column}", None, "must have values, bounds, or start and end: the account does not say "
-                "what it holds", "have a domain declared: `dp-budget domains ACCOUNT --set \"age between 0 and 120\"`",
+                f"columns.{self.column}", None, "must have values, bounds, or start and end, because the account "
+                "declares no domain for the column", "have a domain declared: `dp-budget domains ACCOUNT --set "
+                "\"age between 0 and 120\"`",
             )  # fmt: skip
         low, high = self.bounds or (0.0, 1.0)
         if not (math.isfinite(low) and math.isfinite(high) and low < high) or (self.step or 0.0) > high - low:
@@ -192,9 +193,14 @@ class ProfileOptions(ProfileSettings, Options):
         names = [one.column for one in self.columns]
         for name in names:
             if names.count(name) > 1:
-                raise InvalidRequest("columns", name, "must be named once", "remove one of the two")
+                raise InvalidRequest("columns", name, "must be listed only once", "remove the repeated column")
         if not names:
-            raise InvalidRequest("columns", [], "must name a column where no account knows them", "name one")
+            raise InvalidRequest(
+                "columns",
+                [],
+                "must list at least one column in a request without an account",
+                "list the columns of the profile",
+            )
         for pair in self.pairs:
             for name in pair:
                 if name not in names:
@@ -203,14 +209,19 @@ class ProfileOptions(ProfileSettings, Options):
                         f"correct it{did_you_mean(name, names)}",
                     )  # fmt: skip
             if len(set(pair)) == 1 or sum(set(pair) == set(other) for other in self.pairs) > 1:
-                raise InvalidRequest("pairs", list(pair), "must be two columns, named once", "leave it out")
+                raise InvalidRequest(
+                    "pairs",
+                    list(pair),
+                    "must be a pair of two different columns, and must be listed only once",
+                    "leave it out",
+                )
         for statistic in self.statistics:
             alone = len(statistic.columns) == 1
             if statistic.max_keys > MAX_PAIR_CELLS and not alone:
                 raise InvalidRequest(
                     "pairs", [one.column for one in statistic.columns],
                     f"must make at most {MAX_PAIR_CELLS:,} cells, not {statistic.max_keys:,}",
-                    "request it as aggregates, or name columns of fewer values",
+                    "request the pair as aggregates, or name columns with fewer values",
                 )  # fmt: skip
         if sum(one.max_keys for one in self.statistics) > MAX_CELLS:
             raise InvalidRequest(

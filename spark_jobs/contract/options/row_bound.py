@@ -74,7 +74,7 @@ def choice_share(value: Any) -> Decimal | None:
     if not 0 < part <= MAX_CHOICE_SHARE:
         raise InvalidRequest(
             "", plain(part), f"must be above 0 and at most {MAX_CHOICE_SHARE}",
-            "leave it out for one that fits the number of cells",
+            "leave it out for a share that fits the number of cells",
         )  # fmt: skip
     return part
 
@@ -142,8 +142,8 @@ class RowBoundOptions(Options):
         shown = bound.rows if isinstance(bound, ReleasedBound) else bound
         if not alone:
             raise InvalidRequest(
-                "max_rows", shown, "must be left out beside max_groups, Gaussian noise and discovered keys",
-                "leave one of them out",
+                "max_rows", shown, "cannot be combined with max_groups, method: gaussian or keys: discover",
+                "leave max_rows out, or leave the other option out",
             )  # fmt: skip
         if unit.column is None:
             raise InvalidRequest(
@@ -152,14 +152,15 @@ class RowBoundOptions(Options):
             )  # fmt: skip
         if bound == AUTO and unit.max_rows == 1:
             raise InvalidRequest(
-                "max_rows", AUTO, "must be left out where the account allows one row of a unit: there is no choice",
-                "leave it out, or use an account that allows more",
+                "max_rows", AUTO, "must be left out if the account allows only one row of a unit, because there is "
+                "then nothing to choose",
+                "leave it out, or use an account that allows more rows of a unit",
             )  # fmt: skip
         if (self.used_rows or 1) > unit.max_rows:
             raise InvalidRequest(
                 "max_rows_limit" if bound == AUTO else "max_rows", self.used_rows,
                 f"must be at most unit.max_rows, which is {unit.max_rows}",
-                "give fewer rows, or leave it out for the account's",
+                "give fewer rows, or leave it out to use the account's bound",
             )  # fmt: skip
 
 
@@ -181,13 +182,18 @@ def require_group_bound(max_groups: int | None, max_rows_per_group: int | None, 
     for name, number in (("max_groups", max_groups), ("max_rows_per_group", max_rows_per_group)):
         if number is not None and not 1 <= number <= MAX_ROWS:
             raise InvalidRequest(
-                name, number, f"must be a whole number from 1 to {MAX_ROWS}", "give a number of the unit's, such as 3"
+                name,
+                number,
+                f"must be a whole number from 1 to {MAX_ROWS}",
+                "give the largest number that one unit may have, such as 3",
             )
     if not totals and (max_groups is None) != (max_rows_per_group is None):
-        lacking = "max_groups" if max_groups is None else "max_rows_per_group"
+        lacking, given = "max_groups", "max_rows_per_group"
+        if max_groups is not None:
+            lacking, given = given, lacking
         raise InvalidRequest(
-            lacking, None, "must be given where the other of max_groups and max_rows_per_group is",
-            "give both: the most groups of one unit, and the most rows in one of them",
+            lacking, None, f"must be given together with {given}",
+            "give both: the largest number of groups of a unit, and the largest number of its rows in one group",
         )  # fmt: skip
 
 
@@ -200,6 +206,6 @@ def require_within_unit(bound: GroupBound | None, unit: PrivacyUnit) -> None:
     if bound is not None and bound.rows_of_unit > unit.max_rows:
         raise InvalidRequest(
             "max_groups", f"{bound.groups} groups of {bound.rows}",
-            f"must allow for at most unit.max_rows, {unit.max_rows}, rows of a unit together",
-            "give fewer groups, or fewer rows in one of them",
+            f"must allow a unit at most {unit.max_rows} rows in all its groups together, which is unit.max_rows",
+            "lower max_groups or max_rows_per_group",
         )  # fmt: skip

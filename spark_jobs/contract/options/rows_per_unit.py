@@ -107,7 +107,10 @@ class RowsPerUnitOptions(RowsPerUnitSettings, Options):
     def _of_rows(cls, value: int) -> int:
         if not 1 <= value <= MAX_ROWS:
             raise InvalidRequest(
-                "", value, f"must be a whole number from 1 to {MAX_ROWS}", "give the most rows that may be used"
+                "",
+                value,
+                f"must be a whole number from 1 to {MAX_ROWS}",
+                "give the largest number of rows of a unit that may be used",
             )
         return value
 
@@ -130,17 +133,22 @@ class RowsPerUnitOptions(RowsPerUnitSettings, Options):
         """Refuse a choice if every row is a unit, ``largest`` exceeds the account's bound, or keys are discovered."""
         if request.unit.column is None:
             raise InvalidRequest(
-                "unit.column", None, "is required by rows_per_unit: every other unit has one row",
-                "name the unit's column",
+                "unit.column", None, "is required by rows_per_unit, because a unit without a column is a single row",
+                "name the column that identifies the unit",
             )  # fmt: skip
         if self.largest > request.unit.max_rows:
             raise InvalidRequest(
                 "largest", self.largest, f"must be at most unit.max_rows, which is {request.unit.max_rows}",
-                "give fewer rows, or use an account that allows more",
+                "lower it, or use an account that allows more rows of a unit",
             )  # fmt: skip
         discovered = [one.column for one in self.by if one.keys is not None]
         if discovered:
-            raise InvalidRequest("by", discovered[0], "must have public groups", "list its values")
+            raise InvalidRequest(
+                "by",
+                discovered[0],
+                "must have public groups, and not keys: discover",
+                "list the values of this dimension",
+            )
 
 
 KINDS: tuple[type[Options], ...] = (RowsPerUnitOptions,)

@@ -51,7 +51,7 @@ class StreamMonitor(Frozen):
             longest = steps * self.window // needed
             raise InvalidRequest(
                 "window", self.window,
-                f"must be at most {longest}: {self.kind} {what} ({needed} steps), and the stream has {steps}",
+                f"must be at most {longest}, because {self.kind} {what} ({needed} steps), and the stream has {steps}",
                 "shorten the window",
             )  # fmt: skip
 

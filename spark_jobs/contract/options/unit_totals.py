@@ -20,14 +20,15 @@ def require_totals(max_groups: int | None, max_rows_per_group: int | None, measu
         raise InvalidRequest(
             name, max_rows_per_group,
             "must be given with unit_totals" if max_groups is None else "must be left out with unit_totals",
-            "give max_groups alone: a unit has one total in each of its groups, of all its rows there",
+            "give max_groups without max_rows_per_group: a unit has one total in each of its groups, over all its rows "
+            "there",
         )  # fmt: skip
     others = [name for one in measures for name in one.figures if name not in (*MEANS, *one.quantiles)]
     if others or any(measure.outcome is not None for measure in measures):
         raise InvalidRequest(
             "measures", others[0] if others else "outcome",
-            f"must be one of {', '.join(MEANS)} or a quantile of a number with unit_totals",
-            "leave it out: count is the number of units, and errors are of rows",
+            f"must have only the figures {', '.join(MEANS)} and quantiles of a number if unit_totals is true",
+            "leave it out: the count is the number of units, and errors are figures of rows",
         )  # fmt: skip
 
 

@@ -94,8 +94,9 @@ class ReferenceDistribution(Frozen):
         if len(self.parameters) != wanted or not last > floor:
             raise InvalidRequest(
                 "parameters", list(self.parameters),
-                "must be those of the distribution: two ascending bounds, mean and deviation, or mean",
-                "see the request reference",
+                "must be the parameters of the distribution: lower and upper bound (uniform), mean and positive "
+                "deviation (normal, lognormal), or positive mean (exponential)",
+                "give the numbers of this distribution, in this order",
             )  # fmt: skip
         return self
 
@@ -142,7 +143,10 @@ class EarlierFunction(Frozen):
         within = not steps or (steps[0][0] >= 0 and steps[-1][0] < self.cells and steps[-1][1] == 1)
         if len(self.starts) != len(self.cdf) or not (rising and within) or bool(steps) != (self.status == "ok"):
             raise InvalidRequest(
-                "cdf", None, "must rise to 1 in steps at ascending cells", "name the release that it comes from"
+                "cdf",
+                None,
+                "must be a distribution function that rises to 1, with the cells in ascending order",
+                "name the release that has this function",
             )
         return self
 
@@ -251,12 +255,13 @@ class OfValues(Options):
         if self.step is not None and (self.column is None or self.bounds is None):
             raise InvalidRequest(
                 "step", self.step, "may be given only with a column and its bounds",
-                "give the bounds, which are values themselves, or leave it out",
+                "give column and bounds, a whole number of steps apart, or leave step out",
             )  # fmt: skip
         if self.bounds is not None:
             if not are_bounds(self.bounds):
                 raise InvalidRequest(
-                    "bounds", list(self.bounds), "must be two finite numbers in ascending order, of size 1e100 at most",
+                    "bounds", list(self.bounds), "must be two numbers in ascending order, both between -1e100 and "
+                    "1e100",
                     "give public bounds of the values, such as [0, 1000000]",
                 )  # fmt: skip
             lower, upper = self.bounds
@@ -312,8 +317,8 @@ class EcdfOptions(EcdfSettings, OfValues):
         """Reject an earlier release on another grid: the fractions of two grids belong to different values."""
         if self.column is not None and self.bounds is None:
             raise InvalidRequest(
-                "compare_with", earlier.released_by, "needs public bounds for this release too",
-                f"give the bounds of that release, [{earlier.lower:g}, {earlier.upper:g}]",
+                "compare_with", earlier.released_by, "needs public bounds in this release as well",
+                f"give the bounds of the named release, [{earlier.lower:g}, {earlier.upper:g}]",
             )  # fmt: skip
         lower, upper = (0.0, 1.0) if self.bounds is None else self.bounds
         wanted: dict[str, object] = {"bounds": [lower, upper], "scale": self.scale}
@@ -328,7 +333,7 @@ class EcdfOptions(EcdfSettings, OfValues):
                 raise InvalidRequest(
                     "compare_with", f"{earlier.released_by}, with {name} {given[name]}",
                     f"must be on the grid of this release, with {name} {value}",
-                    f"use the {name} of that release, or compare with another one",
+                    f"use the {name} of the named release, or name another release",
                 )  # fmt: skip
 
     @property

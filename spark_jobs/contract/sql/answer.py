@@ -113,7 +113,7 @@ def _selected(statement: SqlStatement, rows: Iterable[Row]) -> tuple[tuple[str, 
             return tuple(column[0] for column in cursor.description), tuple(cursor)
         except (sqlite3.Error, OverflowError):
             raise InvalidRequest(
-                "sql", None, "must be computed of released figures", "simplify the columns, HAVING or ORDER BY"
+                "sql", None, "must be computed from released figures", "simplify the columns, HAVING or ORDER BY"
             ) from None
 
 

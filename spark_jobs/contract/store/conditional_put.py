@@ -121,7 +121,7 @@ def require_conditional_put(uri: str, what: str) -> None:
     if extra is None:
         raise InvalidRequest(
             what, uri, "must be a store with conditional put: file://, s3://, gs:// or abfss://",
-            "release to one of these; others could publish one release twice",
+            "release to one of these stores: other stores could publish one release twice",
         )  # fmt: skip
     named = _AZURE_HOST.fullmatch(parts.netloc) if extra == "azure" else parts.netloc
     if not named:
@@ -186,7 +186,7 @@ def _require_account(uri: str, signed_in: str, what: str) -> None:
     if named is None or named[1] != signed_in:
         raise InvalidRequest(
             what, uri, f"must be in the account that this machine signs in to, {signed_in}",
-            "name that account, or give the credentials of the other",
+            "name that account, or give the credentials of the other account",
         )  # fmt: skip
 
 

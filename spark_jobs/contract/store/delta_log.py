@@ -23,7 +23,7 @@ from spark_jobs.contract.store.objects import open_store
 LOG = "_delta_log"
 UNREADABLE_VERSION = (
     "must be a table that can be read at this version",
-    "check its name and format, and whether it still has the version",
+    "check the table's name and format, and whether it still has this version",
 )
 _DAMAGED = "must have a log that is intact", "let the program that writes the table check it"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
@@ -171,7 +171,7 @@ def _path(action: Mapping[str, Any]) -> str:
     written = str(action["path"])
     path = unquote(written)
     if urlsplit(written).scheme or path.startswith("/") or ".." in path.split("/"):
-        raise _refused("have its files in its own folder, as a clone has not")
+        raise _refused("have its files in its own folder, which a clone does not have")
     return path
 
 

@@ -216,7 +216,7 @@ def check_store(uri: str, *, what: str = "output") -> ObjectStore:
                 store.remove(probe)
     if twice:
         raise InvalidRequest(
-            what, uri, "must be a store that refuses to create an object twice",
+            what, uri, "must be in a store that refuses to create the same object twice",
             "use a store with exclusive create or If-None-Match",
         )  # fmt: skip
     return store

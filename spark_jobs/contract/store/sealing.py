@@ -108,7 +108,7 @@ class Seal:
             return cls(secret=secret, charge_id=charge_id, request_sha256=request_sha256)
         except ValueError:
             raise InvalidRequest(
-                RUN_SECRET_VARIABLE, None, "must hold the secret of a charged run",
+                RUN_SECRET_VARIABLE, None, "must hold the secret of the charged run",
                 "start charged runs by `dp-budget run` or the operator, which set it",
             ) from None  # fmt: skip
 

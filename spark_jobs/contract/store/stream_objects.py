@@ -185,8 +185,8 @@ class StreamSegment:
         except (InvalidTag, ValueError):
             raise InvalidRequest(
                 "state", self.key_name,
-                "must open with the key of this name, and be the state of this stream after this step",
-                "mount the key that encrypted it, or begin a new stream under another key",
+                "must be readable with the key of this name, and must be the state of this stream after this step",
+                "mount the key that encrypted the state, or begin a new stream under another key",
             ) from None  # fmt: skip
         return unpadded(opened)
 

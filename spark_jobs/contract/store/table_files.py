@@ -168,8 +168,8 @@ def require_all_rows(files: ListedFiles, *, field: str, value: object) -> None:
         "=" not in folder for name in names for folder in name.split("/")[:-1]
     ):
         raise InvalidRequest(
-            field, value, "must have all its files at one depth, in folders named column=value, each level of them "
-            "of one column: others would be left out without a word", "move the files that lie elsewhere",
+            field, value, "must have all its files at the same depth, in folders named column=value, with the same "
+            "column at each level, because other files would silently be left out", "move the files that lie elsewhere",
         )  # fmt: skip
 
 

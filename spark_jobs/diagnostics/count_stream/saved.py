@@ -240,7 +240,7 @@ def from_bytes(state: bytes) -> Saved:
             raise ValueError("not the canonical form")
     except (ValidationError, ValueError):
         raise InvalidRequest(
-            "state", None, "must be undamaged bytes from CountStream.state(), of this version",
+            "state", None, "must be the undamaged bytes that CountStream.state() of this version returned",
             "restore an older copy if nothing was released since, or begin a new stream and pay for it",
         ) from None  # fmt: skip
     return kept

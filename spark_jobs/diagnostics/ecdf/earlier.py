@@ -47,8 +47,9 @@ class Earlier:
         grid = ValueGrid(**{name: getattr(function, name) for name in fields})
         if function.starts and function.starts[-1] >= grid.size:
             raise InvalidRequest(
-                "compare_with.starts", function.starts[-1], f"must be cells of the grid, which has {grid.size}",
-                "name the release, so that its function is read from it",
+                "compare_with.starts", function.starts[-1], "must be starts of cells of the grid, which has "
+                f"{grid.size} cells",
+                "give the URI of the earlier release, so that its function is read from there",
             )  # fmt: skip
         cells = np.arange(grid.size)
         steps = np.concatenate([[0.0], function.cdf])

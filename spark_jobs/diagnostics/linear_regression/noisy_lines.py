@@ -81,7 +81,7 @@ def _require_possible(method: str, points: PointCounts | Moments, *, public: boo
     if method in THEIL_SEN and not public:
         raise InvalidRequest(
             "method", method, "is private only if sizes are public: with neighbours replace_one and public_sizes",
-            "request both, or another method",
+            "set both, or choose another method",
         )  # fmt: skip
     if isinstance(points, Moments) and (method in THEIL_SEN or method in GRADIENTS):
         raise InvalidRequest("method", method, "needs the points, not their sums", "count them with PointCounts")

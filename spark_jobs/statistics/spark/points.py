@@ -104,10 +104,12 @@ def by_group(places: Int64Array, sums: Sequence[Int64Array], grid: PointGrid) ->
 
 
 def _keys(df: DataFrame, *, x: str | Column, y: str | Column, group: str | Column | None, grid: PointGrid) -> DataFrame:
-    if (group is None) != (grid.keys is None):
+    if group is None and grid.keys is not None:
+        raise InvalidRequest("keys", None, "must be left out, because the rows have no groups", "leave it out")
+    if group is not None and grid.keys is None:
         raise InvalidRequest(
-            "keys", None, "must be given if, and only if, rows have groups",
-            "give the public list of groups; it is never derived from the rows",
+            "keys", None, "must be given, because the rows have groups",
+            "give the public list of groups, which is never derived from the rows",
         )  # fmt: skip
     columns = [numeric_column(df, x, _X).alias(_X), numeric_column(df, y, _Y).alias(_Y)]
     if group is not None:

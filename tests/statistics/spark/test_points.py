@@ -77,7 +77,7 @@ def test_ten_thousand_groups_of_one_row_each(spark, kind):
         ({"y": "text"}, "y: got 'text of type string'; must be numeric or boolean; convert the column first"),
         ({"group": "nothing"}, "group: got 'nothing'; must be a column of the table; correct its name"),
         ({"group": "x"}, "group: got 'x of type double'; must be texts or whole numbers; convert the column first"),
-        ({"group": None}, "keys: must be given if, and only if, rows have groups"),
+        ({"group": None}, "keys: must be left out"),
     ],
     ids=str,
 )
