@@ -91,7 +91,7 @@ class PointCounts(DisjointCounts):
         Example:
             >>> points = PointCounts.from_arrays([0.1, 0.9, 7.0, None], [0.2, 0.8, 0.8, 0.5], cells=4)
             >>> points.x_cell.tolist(), points.y_cell.tolist(), points.count.tolist(), points.unusable.tolist()
-            ([0, 3], [0, 3], [1, 2], [1])
+            ([0, 3], [1, 2], [1, 2], [1])
 
         Raises:
             InvalidRequest: the grid is invalid (``PointGrid``), or the arrays are not columns of equal length.

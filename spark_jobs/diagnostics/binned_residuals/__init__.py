@@ -16,7 +16,7 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> statistic = ScoreCounts.from_arrays([0, 1, 1, 1] * 3000, [0.25, 0.25, 0.75, 0.75] * 3000)
     >>> residuals = release(statistic, epsilon=1, noise=SeededNoise(1))
-    >>> residuals.status, residuals.residual.size, residuals.p_value < 0.001, residuals.guarantee
+    >>> residuals.status, residuals.residual.value.size, residuals.p_value < 0.001, residuals.guarantee
     ('ok', 20, True, 'NOT PRIVATE')
 """
 

@@ -18,7 +18,7 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> statistic = ScoreCounts.from_arrays([0, 1, 1, 1] * 3000, [0.25, 0.25, 0.75, 0.75] * 3000)
     >>> result = release(statistic, epsilon=1, noise=SeededNoise(1))
-    >>> result.status, round(result.ece, 2), result.p_value < 0.001, result.guarantee
+    >>> result.status, round(result.ece.number, 2), result.p_value < 0.001, result.guarantee
     ('ok', 0.25, True, 'NOT PRIVATE')
 """
 

@@ -8,7 +8,7 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> statistic = ScoreCounts.from_arrays([0, 1] * 5000, [0.2, 0.7] * 5000)
     >>> result = release(statistic, epsilon=1, noise=SeededNoise(1), thresholds=(0.1, 0.5))
-    >>> result.rates["precision"].round(2).tolist(), result.rates["recall"].round(2).tolist()
+    >>> result.precision.value.round(2).tolist(), result.recall.value.round(2).tolist()
     ([0.5, 1.0], [1.0, 1.0])
 """
 

@@ -17,8 +17,8 @@ Example:
     >>> x = [0.0, 2.5, 5.0, 7.5, 10.0] * 5000
     >>> rows = CrossProducts.from_arrays({"x": x}, [20 + 5 * value for value in x], design=design)
     >>> result = release(rows, epsilon=1, noise=SeededNoise(1))
-    >>> result.terms, result.coefficients.round(1).tolist()
-    (('intercept', 'x'), [20.1, 5.0])
+    >>> result.terms, result.coefficients.value.round(1).tolist()
+    (('intercept', 'x'), [20.0, 5.0])
 """
 
 from __future__ import annotations

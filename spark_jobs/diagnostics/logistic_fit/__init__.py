@@ -15,7 +15,7 @@ Example:
     >>> design = LabelledRowCells(features=(Bounded(name="x", lower=0, upper=1),))
     >>> x, y = [0.0, 0.0, 1.0, 1.0] * 5000, [0, 1, 1, 1] * 5000
     >>> result = release(LabelledRows.from_arrays({"x": x}, y, design=design), epsilon=1, noise=SeededNoise(1))
-    >>> result.model["kind"], result.model["bounds"], round(result.fit["positives"], 2)
+    >>> result.model["kind"], result.model["bounds"], round(result.positives, 2)
     ('logistic', {'x': [0.0, 1.0]}, 0.75)
 """
 

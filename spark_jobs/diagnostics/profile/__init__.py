@@ -13,7 +13,7 @@ Example:
     >>> released = release(ProfileCounts.from_arrays(rows, of=of), epsilon=100, noise=SeededNoise(1))
     >>> age, plan = released.columns
     >>> round(age.missing.value, 2), round(age.mean.value), plan.shares.value.round(2).tolist(), released.guarantee
-    (0.25, 30, [0.75, 0.25, 0.0, 0.0, 0.0], 'NOT PRIVATE')
+    (0.25, 30, [0.75, 0.25], 'NOT PRIVATE')
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> amounts = ValueCounts.from_arrays([1.0, 2.0, 3.0, 4.0, 5.0] * 2000, lower=0, upper=8, cells=64)
     >>> released = release(amounts, epsilon=1, level=0.5, noise=SeededNoise(1))
-    >>> released.value, released.interval, released.guarantee
+    >>> released.value, tuple(released.interval), released.guarantee
     (3.0, (3.0, 3.125), 'NOT PRIVATE')
 """
 

@@ -9,7 +9,7 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> statistic = ScoreCounts.from_arrays([0, 1] * 5000, [0.2, 0.7] * 5000)
     >>> figures = release(statistic, epsilon=1, noise=SeededNoise(1), depths=(0.25, 0.5))
-    >>> figures.lift.round(1).tolist(), round(figures.ks, 1), round(figures.gini, 1)
+    >>> figures.lift.value.round(1).tolist(), round(figures.ks.number, 1), round(figures.gini.number, 1)
     ([2.0, 2.0], 1.0, 1.0)
 """
 

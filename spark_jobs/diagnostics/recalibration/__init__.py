@@ -11,7 +11,7 @@ Example:
     >>> from spark_jobs.mechanisms.noise import SeededNoise
     >>> statistic = ScoreCounts.from_arrays([0, 0, 0, 1] * 5000 + [1, 1, 1, 0] * 5000, [0.1] * 20000 + [0.9] * 20000)
     >>> result = release(statistic, epsilon=1, noise=SeededNoise(1))
-    >>> round(result.slope, 1), round(result.brier, 2), result.map["clip"]
+    >>> round(result.slope.number, 1), round(result.brier.number, 2), result.map["clip"]
     (0.5, 0.21, 0.001)
 """
 

@@ -19,7 +19,7 @@ Example:
     >>> labels = [0, 0, 1, 1] * 2500
     >>> good, bad = ([0.2, 0.4, 0.6, 0.8] * 2500, [0.2, 0.6, 0.4, 0.8] * 2500)
     >>> result = release(PairedScoreCounts.from_arrays(labels, good, bad), epsilon=2, noise=SeededNoise(1))
-    >>> result.auc_p_value < 0.01, round(result.auc_difference, 2)
+    >>> result.auc_p_value < 0.01, round(result.auc_difference.number, 2)
     (True, 0.25)
 """
 
