@@ -75,9 +75,8 @@ def bound_contributions(
 
     The table is shuffled once, by unit, and equal rows are then counted. If ``max_rows`` is 1, nothing is sorted unless
     a key is a vector; if it is larger, the distinct pairs of unit and keys are sorted.
-
     With a ``row_id``, which is hashed too, equal rows are not counted: rows with the same ``row_id`` and keys have the
-    same rank. If ``max_rows`` is 1, only one row of each unit and partition is then shuffled.
+    same rank. If ``max_rows`` is 1, only one row of each unit and partition is shuffled.
 
     Args:
         frame: rows with the unit's column and the key columns.
@@ -92,7 +91,7 @@ def bound_contributions(
             stands.
         with_unit: whether to keep the columns ``UNIT`` and ``PLACE`` too; only for units of several rows.
         groups: a limit on the groups of a unit and on its rows in each, which replaces ``max_rows`` for rows that
-            count; rows that do not count get the places that are left. Must not be combined with ``spare``.
+            count; rows that do not count get the places that are left. Not to be combined with ``spare``.
         by_sorting: find a unit's only row by sorting instead of by a minimum: the same row, faster on some engines.
 
     Raises:

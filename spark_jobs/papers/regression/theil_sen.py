@@ -90,12 +90,10 @@ def theil_sen(
         neighbours: ``REPLACE_ONE``.
         noise: source of the random bits, including those of the order of rows (``SecureNoise`` in production).
         method: the private median.
-        usable: whether each row has both values, shape (n,); rows that lack a value keep their place in the pairs. None
-            if all rows have both.
+        usable: whether each row has both values, shape (n,), None if all have; others keep their place in the pairs.
         at: the x at which heights are estimated, in [0, 1]; public.
         matchings: k, at most the number of matchings; None stands for all pairs.
-        lower: the public lower end of released heights, in units in which the box is [0, 1]; estimates are clipped to
-            it.
+        lower: the public lower end of released heights, where the box is [0, 1]; estimates are clipped to it.
         upper: the public upper end.
         widen: for ``WIDE``, the distance within which a point gets the best score of any point, in units in which the
             box is [0, 1].
