@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from spark_jobs.arrays import Int64Array
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class AggregateSummation:
     """Sums rows by cell, and counts values in cells (``sum_statistics.RowSummation``).
 
-    A row has one line in its cell, and, for each measure with quantiles, a line that only counts at the place of its
-    value.
+    A row has one line at the key of its cell, and, for each measure with quantiles, a line that only counts at the key
+    of its value.
     """
 
     def inputs(self, statistic: AggregateCells, scored: DataFrame, request: ReleaseRequest) -> tuple[Column, ...]:
@@ -42,39 +42,45 @@ class AggregateSummation:
         ]
         return (*of_dimensions, *measures)
 
-    def key(self, statistic: AggregateCells, *inputs: Column) -> Column:
-        """The cell of a row and its measures' lattice points, packed; null for a row in no cell."""
+    def row(self, statistic: AggregateCells, *inputs: Column) -> list[Column]:
+        """The cell of a row, null for none, and its measures' lattice points, in a column each."""
         from spark_jobs.statistics.spark.aggregates import row_of
 
         return row_of(inputs, statistic)
 
+    def width(self, statistic: AggregateCells) -> int:
+        """One for the cell and one for each measure."""
+        return 1 + len(statistic.measures)
+
     def size(self, statistic: AggregateCells) -> int:
-        """The number of cells plus the number of keys of values in them."""
-        return statistic.cells + statistic.value_keys
+        """The number of keys of cells plus the number of keys of values in them."""
+        return statistic.cell_keys + statistic.value_keys
 
-    def places(self, statistic: AggregateCells, key: Column) -> list[Column]:
-        """The row's cell, and the key of each of its values whose quantiles are requested."""
-        from spark_jobs.statistics.spark.aggregates import places_of_row
+    def places(self, statistic: AggregateCells, row: Sequence[Column]) -> list[Column]:
+        """The key of the row's cell, and the key of each of its values whose quantiles are requested."""
+        from spark_jobs.statistics.spark.aggregates import keys_of_row
 
-        return places_of_row(key, statistic)
+        return keys_of_row(row, statistic)
 
-    def line(self, statistic: AggregateCells, key: Column, place: Column) -> Column:
-        """The packed row, as ``key`` returns it, at its cell."""
-        from spark_jobs.statistics.spark.aggregates import line_of
+    def line(self, statistic: AggregateCells, row: Sequence[Column], place: Column) -> list[Column]:
+        """The row's numbers that are summed, the same at every place: ``build`` takes the sums of cells alone."""
+        from spark_jobs.statistics.spark.aggregates import terms_of_row
 
-        return line_of(key, place, statistic)
+        return terms_of_row(row, statistic)
 
-    def aggregates(self, statistic: AggregateCells, key: Column, line: Column) -> list[Column]:
-        """Per cell, the rows, the complete rows and the sums of lattice points; per key of a value, its rows."""
-        from spark_jobs.statistics.spark.aggregates import place_sums
+    def aggregates(self, statistic: AggregateCells, row: Sequence[Column], line: Sequence[Column]) -> list[Column]:
+        """The sum of each number."""
+        from pyspark.sql import functions as sf
 
-        return place_sums(key, line, statistic)
+        return [sf.sum(number) for number in line]
 
-    def build(self, statistic: AggregateCells, places: Int64Array, sums: list[Int64Array]) -> AggregateSums:
-        """The statistic with these sums at these places."""
-        from spark_jobs.statistics.spark.aggregates import by_place
+    def build(
+        self, statistic: AggregateCells, places: Int64Array, counts: Int64Array, sums: list[Int64Array]
+    ) -> AggregateSums:
+        """The statistic with these rows and sums at these keys."""
+        from spark_jobs.statistics.spark.aggregates import by_key
 
-        return AggregateSums(design=statistic, **by_place(places, sums, statistic))
+        return AggregateSums(design=statistic, **by_key(places, counts, sums, statistic))
 
 
 class UnitRowCounter:
@@ -133,7 +139,9 @@ class KeyDiscovery:
 
 
 def _of_dimension(dimension: Dimension, schema: StructType) -> Column:
+    from spark_jobs.contract.column_types import Kind
     from spark_jobs.contract.columns import dimension_need
+    from spark_jobs.statistics.spark.columns import listed_place
     from spark_jobs.statistics.spark.states import microseconds
     from spark_jobs.tables.expressions import amount_column, field_of, quoted, read
 
@@ -141,7 +149,9 @@ def _of_dimension(dimension: Dimension, schema: StructType) -> Column:
     if dimension.edges is not None:
         return amount_column(need, schema)
     typed = read(need, schema)
-    if dimension.places is not None or dimension.keys is not None:
+    if dimension.places is not None:
+        return listed_place(typed.column, dimension.places, whole=typed.kind is Kind.INTEGER)
+    if dimension.keys is not None:
         return typed.column
     from pyspark.sql import functions as sf
 

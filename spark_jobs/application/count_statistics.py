@@ -6,8 +6,7 @@ for each set of released coefficients; by distribution functions, between releas
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import and_
@@ -18,17 +17,16 @@ import numpy as np
 from spark_jobs.application.aggregates import UnitRowCounter
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.profiles import ProfileCounter
+from spark_jobs.application.rows import OWNER, ROW, carried, chosen, columns_of, key_names, totals_of_units
 from spark_jobs.application.score_counters import GROUPED_SCORES, PAIRED_SCORES, SCORES
 from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
 from spark_jobs.application.value_statistics import SEARCHED, Values
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.left_out import CAUSE, CAUSES, LEFT_OUT
 from spark_jobs.contract.options import (
-    AggregateCells,
     GroupedScoreCells,
     PairedScoreCells,
     PointCells,
-    PointSums,
     ProfileCells,
     ResidualCells,
     ScoreCells,
@@ -48,9 +46,7 @@ from spark_jobs.statistics.residual_grid import RESIDUAL_KEYS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from spark_jobs.tables.contribution import GroupsOfRows
-
-_UNIT, _ROW, _KEY = "unit", "row", "key"
+_KEY = "key"
 _MAX_INT = 2**31 - 1
 Reader = Callable[["SparkSession", TableSource], "DataFrame"]
 Counts = Mapping[Any, Any]
@@ -130,12 +126,13 @@ def _aggregation(statistic: Statistic) -> CellCounter | RowSummation | RowPasses
 def prepare(
     spark: SparkSession, request: ReleaseRequest, *, read: Reader | None = None, by_sorting: bool = False
 ) -> DataFrame:
-    """A Spark plan with one column ``key_i`` for each statistic i of the request, and the column ``CAUSE``.
+    """A Spark plan with the columns ``key_i`` of each statistic i of the request (``columns_of``), and ``CAUSE``.
 
-    The key of a row is its cell, or its vector for a statistic that is summed; null if the row does not count.
-    ``CAUSE`` says why a row counts in no statistic; rows that count in any statistic have none. No row is read yet, so
-    errors depend on the schema alone, never on rows. ``read`` is the function that reads the table; by default
-    ``tables.source.read_table``. For ``by_sorting`` see ``bound_contributions``.
+    The key of a row is its cell, or its vector for a statistic that is summed; null if the row does not count. A table
+    of aggregates has the numbers that are summed in columns beside the cell. ``CAUSE`` says why a row counts in no
+    statistic; rows that count in any statistic have none. No row is read yet, so errors depend on the schema alone,
+    never on rows. ``read`` is the function that reads the table; by default ``tables.source.read_table``. For
+    ``by_sorting`` see ``bound_contributions``.
 
     Raises:
         InvalidRequest: the table, its schema, the filter or the model does not fit the request, or the salt that the
@@ -164,112 +161,37 @@ def prepare(
         for i, statistic in enumerate(request.statistics)
         for j, column in enumerate(_aggregation(statistic).inputs(statistic, scored, request))
     }
-    owners = {_UNIT: request.unit.column, _ROW: request.row_id}
+    owners = {OWNER: request.unit.column, ROW: request.row_id}
     owned = {name: sf.col(quoted(column)).alias(name) for name, column in owners.items() if column is not None}
     why = {CAUSE: cause_of_row(request, scored.schema).alias(CAUSE), PASSES: sf.col(PASSES)}
     rows = scored.select(
         *(column.alias(f"input_{i}_{j}") for (i, j), column in inputs.items()), *owned.values(), *why.values()
     )
     if request.of_unit_totals:
-        rows = _unit_totals(rows, request, [f"input_{i}_{j}" for i, j in inputs])
-    keys = key_names(request)
-    cells = (
-        _aggregation(statistic).key(statistic, *(sf.col(f"input_{i}_{j}") for k, j in inputs if k == i))
-        for i, statistic in enumerate(request.statistics)
-    )
-    counts = sf.col(PASSES) if _UNIT not in owned else sf.col(PASSES) & sf.col(_UNIT).isNotNull()
-    rows = rows.select(
-        *(sf.when(counts, cell).alias(key) for cell, key in zip(cells, keys, strict=True)),
-        *map(sf.col, (*owned, CAUSE)),
-    )
+        rows = totals_of_units(rows, request, [f"input_{i}_{j}" for i, j in inputs])
+    keys, columns = key_names(request), []
+    counts = sf.col(PASSES) if OWNER not in owned else sf.col(PASSES) & sf.col(OWNER).isNotNull()
+    for i, (statistic, key) in enumerate(zip(request.statistics, keys, strict=True)):
+        first, *others = _row(statistic, [sf.col(f"input_{i}_{j}") for k, j in inputs if k == i])
+        row = (sf.when(counts, first), *others)
+        columns += [column.alias(name) for column, name in zip(row, columns_of(statistic, key), strict=True)]
+    rows = rows.select(*columns, *map(sf.col, (*owned, CAUSE)))
     if owned:
-        rows = rows.select(*_without_private_spares(request), *map(sf.col, (*owned, CAUSE)))
+        rows = rows.select(*carried(request), *map(sf.col, (*owned, CAUSE)))
     nothing = reduce(and_, (sf.col(key).isNull() for key in keys))
-    unowned = sf.col(_UNIT).isNull() if _UNIT in owned else sf.lit(False)
+    unowned = sf.col(OWNER).isNull() if OWNER in owned else sf.lit(False)
     rows = rows.withColumn(CAUSE, sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE)))
-    return _bounded(rows, request, row_id=_ROW if _ROW in owned else None, by_sorting=by_sorting) if owned else rows
+    if not owned:
+        return rows
+    return chosen(rows, request, row_id=ROW if ROW in owned else None, by_sorting=by_sorting)
 
 
-def _unit_totals(rows: DataFrame, request: ReleaseRequest, inputs: list[str]) -> DataFrame:
-    """The rows with one for each unit and cell, or for each unit, of the only statistic, which is about totals."""
-    from pyspark.sql import functions as sf
-
-    from spark_jobs.application.causes import PASSES
-    from spark_jobs.statistics.spark.aggregates import unit_totals
-    from spark_jobs.statistics.spark.unit_rows import unit_rows
-
-    (statistic,) = request.statistics
-    counts = sf.col(PASSES) & sf.col(_UNIT).isNotNull()
-    match statistic:
-        case UnitRowCells():
-            return unit_rows(rows, inputs, _UNIT, counts, statistic)
-        case AggregateCells():
-            return unit_totals(rows, inputs, _UNIT, counts, statistic)
-    raise TypeError(f"no totals of units for {type(statistic).__name__}")
-
-
-def _bounded(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None, by_sorting: bool) -> DataFrame:
-    """The rows that the unit may have, with the first rows of units marked where units are counted."""
-    from spark_jobs.contract.salt import read_salt
-    from spark_jobs.statistics.spark.aggregates import with_units
-    from spark_jobs.tables.contribution import UNIT, bound_contributions
-
-    keys, salt = key_names(request), read_salt(os.environ)
-    used = request.unit.max_rows if request.group_bound is not None else request.rows_of_unit
-    bounded = request.unit.model_copy(update={"column": _UNIT, "max_rows": used})
-    # a row that does not count must not take the place of one that does
-    of_several = zip(keys, request.statistics, strict=True) if request.rows_of_unit > 1 else ()
-    counting = {key: one for key, one in of_several if isinstance(one, AggregateCells) and one.of_units is not None}
-    kept = bound_contributions(
-        rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE,
-        with_unit=request.rows_of_unit > 1, groups=_groups(request), by_sorting=by_sorting,
-    )  # fmt: skip
-    for key, statistic in counting.items():
-        kept = with_units(kept, key, UNIT, statistic)
-    return kept
-
-
-def _groups(request: ReleaseRequest) -> GroupsOfRows | None:
-    """The limit of a unit's groups, which are the cells of the only statistic of a request that has one."""
-    from pyspark.sql import functions as sf
-
-    from spark_jobs.statistics.spark.aggregates import cell_of
-    from spark_jobs.tables.contribution import GroupsOfRows
-
-    if request.group_bound is None:
-        return None
-    return GroupsOfRows(cell_of(sf.col(*key_names(request))), request.group_bound)
-
-
-def _without_private_spares(request: ReleaseRequest) -> list[Column]:
-    """The key columns; null for a row without a point, unless the number of rows is public."""
-    from pyspark.sql import functions as sf
-
-    columns = []
-    for statistic, name in zip(request.statistics, key_names(request), strict=True):
-        key = sf.col(name)
-        if isinstance(statistic, (PointCells, PointSums)) and not request.sizes_are_public(statistic):
-            key = sf.when(~_without_point(statistic, key), key)
-        columns.append(key.alias(name))
-    return columns
-
-
-def _spare(request: ReleaseRequest) -> Column:
-    """Whether a row counts in no statistic, except as a row without a point."""
-    from pyspark.sql import functions as sf
-
-    nothing = (
-        sf.col(name).isNull() | _without_point(statistic, sf.col(name))
-        if isinstance(statistic, (PointCells, PointSums))
-        else sf.col(name).isNull()
-        for statistic, name in zip(request.statistics, key_names(request), strict=True)
-    )
-    return reduce(and_, nothing)
-
-
-def _without_point(statistic: PointCells | PointSums, key: Column) -> Column:
-    stride: int = point_grid(statistic).stride
-    return key % stride == stride - 1
+def _row(statistic: Statistic, inputs: Sequence[Column]) -> list[Column]:
+    """The columns of a row for a statistic (``columns_of``), from its inputs."""
+    of_type = type(statistic)
+    if of_type in ROW_SUMMATIONS:
+        return ROW_SUMMATIONS[of_type].row(statistic, *inputs)
+    return [(CELL_COUNTERS.get(of_type) or ROW_PASSES[of_type]).key(statistic, *inputs)]
 
 
 def count(rows: DataFrame, request: ReleaseRequest) -> Counts:
@@ -312,22 +234,26 @@ def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
 
     starts = np.concatenate([[0], np.cumsum([_summation(statistic).size(statistic) for statistic in named])])
     spans = dict(zip(named, zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True), strict=True))
-    summed = {statistic: name for statistic, name in named.items() if type(statistic) in ROW_SUMMATIONS}
+    summed = {
+        statistic: [sf.col(column) for column in columns_of(statistic, name)]
+        for statistic, name in named.items()
+        if type(statistic) in ROW_SUMMATIONS
+    }
     total = int(starts[-1])
     weight = [sf.col(WEIGHT)] if WEIGHT in rows.columns else []
-    lines = rows.select(_line_keys(named, spans).alias(_KEY), *(sf.col(name) for name in summed.values()), *weight)
-    values = []
-    for statistic, name in summed.items():
+    beside = [*(column for row in summed.values() for column in row), *weight]
+    lines = rows.select(_line_keys(named, spans).alias(_KEY), *beside)
+    values, aggregates = [], {}
+    for number, (statistic, row) in enumerate(summed.items()):
         start, end = spans[statistic]
         place = sf.when((sf.col(_KEY) >= start) & (sf.col(_KEY) < end), sf.col(_KEY) - start)
-        values.append(ROW_SUMMATIONS[type(statistic)].line(statistic, sf.col(name), place).alias(f"line_{name}"))
-    aggregates = {
-        statistic: ROW_SUMMATIONS[type(statistic)].aggregates(statistic, sf.col(name), sf.col(f"line_{name}"))
-        for statistic, name in summed.items()
-    }
+        line = ROW_SUMMATIONS[type(statistic)].line(statistic, row, place)
+        names = [f"line_{number}_{part}" for part in range(len(line))]
+        values += [column.alias(name) for column, name in zip(line, names, strict=True)]
+        aggregates[statistic] = ROW_SUMMATIONS[type(statistic)].aggregates(statistic, row, [*map(sf.col, names)])
     cells = [sf.sum(WEIGHT) if weight else sf.count(sf.lit(1))]
     keys, sums = sums_by_key(
-        lines.select(_KEY, *(sf.col(name) for name in summed.values()), *values, *weight),
+        lines.select(_KEY, *beside, *values),
         _KEY,
         distinct=total + len(CAUSES),
         aggregates=[*cells, *(column for columns in aggregates.values() for column in columns)],
@@ -340,7 +266,8 @@ def _count_once(rows: DataFrame, named: Mapping[Statistic, str]) -> Counts:
         if statistic in summed:
             of_statistic = [values[own] for values in sums[used : used + len(aggregates[statistic])]]
             used += len(of_statistic)
-            built = ROW_SUMMATIONS[type(statistic)].build(statistic, keys[own] - start, of_statistic)
+            build = ROW_SUMMATIONS[type(statistic)].build
+            built = build(statistic, keys[own] - start, sums[0][own], of_statistic)
         else:
             built = CELL_COUNTERS[type(statistic)].build(statistic, keys[own] - start, sums[0][own])
         statistics[statistic] = built
@@ -352,7 +279,7 @@ def _line_keys(named: Mapping[Statistic, str], spans: Mapping[Statistic, tuple[i
     from pyspark.sql import functions as sf
 
     places = {
-        statistic: ROW_SUMMATIONS[type(statistic)].places(statistic, sf.col(name))
+        statistic: ROW_SUMMATIONS[type(statistic)].places(statistic, [*map(sf.col, columns_of(statistic, name))])
         if type(statistic) in ROW_SUMMATIONS
         else [SEARCHED.cell(statistic, sf.col(name)) if isinstance(statistic, SearchedValueCells) else sf.col(name)]
         for statistic, name in named.items()
@@ -371,8 +298,3 @@ def _line_keys(named: Mapping[Statistic, str], spans: Mapping[Statistic, tuple[i
 
 def _summation(statistic: Statistic) -> CellCounter | RowSummation:
     return CELL_COUNTERS.get(type(statistic)) or ROW_SUMMATIONS[type(statistic)]
-
-
-def key_names(request: ReleaseRequest) -> list[str]:
-    """The names of the key columns of ``prepare``, one for each statistic of the request."""
-    return [f"{_KEY}_{i}" for i in range(len(request.statistics))]

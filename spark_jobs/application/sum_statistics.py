@@ -8,7 +8,7 @@ what a row adds: a short vector of whole numbers, or a packed key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spark_jobs.application.aggregates import AggregateSummation, KeyDiscovery
@@ -41,28 +41,32 @@ class RowSummation(Protocol):
         """Columns that are read of the table with its scores; each is evaluated once per row."""
         ...
 
-    def key(self, statistic: Any, *inputs: Column) -> Column:
-        """A column that holds each row's vector, or its packed key; null for a row that does not count."""
+    def row(self, statistic: Any, *inputs: Column) -> list[Column]:
+        """Columns that hold each row's vector or packed key; the first is null for a row that does not count."""
+        ...
+
+    def width(self, statistic: Any) -> int:
+        """The number of these columns; where there are several, they are bigints."""
         ...
 
     def size(self, statistic: Any) -> int:
         """The number of places."""
         ...
 
-    def places(self, statistic: Any, key: Column) -> list[Column]:
+    def places(self, statistic: Any, row: Sequence[Column]) -> list[Column]:
         """The places at which a row adds its lines, from 0 to ``size - 1``; null for a line that does not count."""
         ...
 
-    def line(self, statistic: Any, key: Column, place: Column) -> Column:
-        """The numbers that a row adds at a place, unless ``key`` has them already; null if ``place`` is null."""
+    def line(self, statistic: Any, row: Sequence[Column], place: Column) -> list[Column]:
+        """The numbers that a row adds at a place; null if ``place`` is null, unless ``build`` passes over others."""
         ...
 
-    def aggregates(self, statistic: Any, key: Column, line: Column) -> list[Column]:
+    def aggregates(self, statistic: Any, row: Sequence[Column], line: Sequence[Column]) -> list[Column]:
         """Counts and sums over lines, of bigint columns; lines that are null change none of them."""
         ...
 
-    def build(self, statistic: Any, places: Int64Array, sums: list[Int64Array]) -> Any:
-        """The statistic with these sums at these places, and 0 at others."""
+    def build(self, statistic: Any, places: Int64Array, counts: Int64Array, sums: list[Int64Array]) -> Any:
+        """The statistic with these numbers of lines and these sums at these places, and 0 at others."""
         ...
 
 
@@ -74,7 +78,7 @@ class RowPasses(Protocol):
         ...
 
     def key(self, statistic: Any, *inputs: Column) -> Column:
-        """As in ``RowSummation``."""
+        """A column that holds each row's vector, or its key; null for a row that does not count."""
         ...
 
     def later(self, statistic: Any, rows: DataFrame, key: str) -> Any:
@@ -118,25 +122,33 @@ class _Vectors:
 
 
 class _Products(_Vectors):
+    def row(self, statistic: CrossProductCells, *inputs: Column) -> list[Column]:
+        return [self.key(statistic, *inputs)]
+
+    def width(self, statistic: CrossProductCells) -> int:
+        return 1
+
     def size(self, statistic: CrossProductCells) -> int:
         return statistic.terms
 
-    def places(self, statistic: CrossProductCells, key: Column) -> list[Column]:
+    def places(self, statistic: CrossProductCells, row: Sequence[Column]) -> list[Column]:
         from pyspark.sql import functions as sf
 
-        return [sf.when(key.isNotNull(), sf.lit(place)) for place in range(statistic.terms)]
+        return [sf.when(row[0].isNotNull(), sf.lit(place)) for place in range(statistic.terms)]
 
-    def line(self, statistic: CrossProductCells, key: Column, place: Column) -> Column:
+    def line(self, statistic: CrossProductCells, row: Sequence[Column], place: Column) -> list[Column]:
         from pyspark.sql import functions as sf
 
-        return sf.get(key, place.cast("int"))
+        return [sf.get(row[0], place.cast("int"))]
 
-    def aggregates(self, statistic: CrossProductCells, key: Column, line: Column) -> list[Column]:
+    def aggregates(self, statistic: CrossProductCells, row: Sequence[Column], line: Sequence[Column]) -> list[Column]:
         from spark_jobs.statistics.spark.cross_products import products_of_line
 
-        return products_of_line(line, key, statistic.terms)
+        return products_of_line(line[0], row[0], statistic.terms)
 
-    def build(self, statistic: CrossProductCells, places: Int64Array, sums: list[Int64Array]) -> CrossProducts:
+    def build(
+        self, statistic: CrossProductCells, places: Int64Array, counts: Int64Array, sums: list[Int64Array]
+    ) -> CrossProducts:
         from spark_jobs.statistics.spark.cross_products import matrix_of_sums
 
         return CrossProducts(design=statistic, products=matrix_of_sums(places, sums))
@@ -156,25 +168,31 @@ class _LabelledRows(_Vectors):
 
 
 class _PointSums(PointInputs):
+    def row(self, statistic: PointSums, *inputs: Column) -> list[Column]:
+        return [self.key(statistic, *inputs)]
+
+    def width(self, statistic: PointSums) -> int:
+        return 1
+
     def size(self, statistic: PointSums) -> int:
         return statistic.lines
 
-    def places(self, statistic: PointSums, key: Column) -> list[Column]:
+    def places(self, statistic: PointSums, row: Sequence[Column]) -> list[Column]:
         from spark_jobs.statistics.spark.points import group_of
 
-        return [group_of(key, point_grid(statistic))]
+        return [group_of(row[0], point_grid(statistic))]
 
-    def line(self, statistic: PointSums, key: Column, place: Column) -> Column:
+    def line(self, statistic: PointSums, row: Sequence[Column], place: Column) -> list[Column]:
         from pyspark.sql import functions as sf
 
-        return sf.when(place.isNotNull(), key % point_grid(statistic).stride)
+        return [sf.when(place.isNotNull(), row[0] % point_grid(statistic).stride)]
 
-    def aggregates(self, statistic: PointSums, key: Column, line: Column) -> list[Column]:
+    def aggregates(self, statistic: PointSums, row: Sequence[Column], line: Sequence[Column]) -> list[Column]:
         from spark_jobs.statistics.spark.points import group_sums
 
-        return group_sums(line, point_grid(statistic))
+        return group_sums(line[0], point_grid(statistic))
 
-    def build(self, statistic: PointSums, places: Int64Array, sums: list[Int64Array]) -> Moments:
+    def build(self, statistic: PointSums, places: Int64Array, counts: Int64Array, sums: list[Int64Array]) -> Moments:
         from spark_jobs.statistics.spark.points import by_group
 
         grid = point_grid(statistic)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from spark_jobs.application.count_statistics import key_names
+from spark_jobs.application.rows import key_names
 from spark_jobs.arrays import Int64Array
 from spark_jobs.contract.grids import PAIR_CELLS
 from spark_jobs.contract.options import PairedScoreCells, Statistic

@@ -76,6 +76,11 @@ class AggregateCells(Statistic):
         return value_lines(self.measures, limit)
 
     @property
+    def cell_keys(self) -> int:
+        """The number of keys of rows: of those with all measures by cell, and then, if there are any, of others."""
+        return self.cells * (2 if self.measures else 1)
+
+    @property
     def value_keys(self) -> int:
         """The number of counts of values; they are numbered measure by measure, and within each cell by cell."""
         return self.cells * sum(line.cells for line in self.value_lines)

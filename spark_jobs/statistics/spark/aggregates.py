@@ -17,11 +17,17 @@ from spark_jobs.contract.options.aggregates import AggregateCells
 from spark_jobs.contract.options.dimensions import Dimension
 from spark_jobs.contract.options.measures import EXACT_SQUARES, SQUARE_STEPS, Measured, Term
 from spark_jobs.statistics.spark.cells import sums_by_key
-from spark_jobs.statistics.spark.columns import key_column, listed_place, numeric_column, time_column
+from spark_jobs.statistics.spark.columns import (
+    is_whole,
+    key_column,
+    listed_place,
+    numeric_column,
+    time_column,
+)
 from spark_jobs.statistics.spark.points import nearest_place
 from spark_jobs.statistics.spark.states import microseconds
 
-_ROW, _CELL, _FIRST, _LINE, _ROW_NUMBER = "row", "cell", "first", "line", "row_number"
+_ROW, _CELL, _FIRST, _PLACE, _ROW_NUMBER = "row", "cell", "first", "place", "row_number"
 _UNIT = "unit"
 NO_VALUE = -1
 """The place of a row without a value."""
@@ -31,12 +37,12 @@ def group_of(value: Column, dimension: Dimension) -> Column:
     """The index of a row's group in a dimension, a bigint; null for a row in no group. Row-wise and total.
 
     Args:
-        value: of texts or whole numbers for listed values, of numbers for bins, and of microseconds since 1970 in UTC
-            for periods. It is used several times, so pass a column of a ``select``.
+        value: the place in the list for listed values (``listed_place``), numbers for bins, and microseconds since 1970
+            in UTC for periods. It is used several times, so pass a column of a ``select``.
         dimension: the dimension.
     """
     if dimension.places is not None:
-        group = listed_place(value, dimension.places)
+        group = value
     elif dimension.edges is not None:
         value = value.try_cast("double")
         within = (value >= dimension.edges[0]) & (value <= dimension.edges[-1]) & ~sf.isnan(value)
@@ -60,8 +66,8 @@ def _between(value: Column, edges: Sequence[float]) -> Column:
     return searched(0, len(edges) - 1)
 
 
-def row_of(values: Sequence[Column], design: AggregateCells) -> Column:
-    """A row's cell and its place on each measure's lattice, as an array of bigints; null if the row lies in no cell.
+def row_of(values: Sequence[Column], design: AggregateCells) -> list[Column]:
+    """A row's cell, null for none, and its place on each measure's lattice, ``NO_VALUE`` for none; all are bigints.
 
     Row-wise and total.
 
@@ -69,12 +75,11 @@ def row_of(values: Sequence[Column], design: AggregateCells) -> Column:
         values: a column for each dimension (``group_of``), and then one of numbers or booleans for each measure.
         design: dimensions and measures.
     """
-    cell = _cell(values, design)
     places = [
         sf.coalesce(nearest_place(value, *measure.bounds, measure.steps), sf.lit(NO_VALUE)).cast("bigint")
         for measure, value in zip(design.measures, values[len(design.by) :], strict=True)
     ]
-    return sf.when(cell.isNotNull(), sf.array(cell, *places))
+    return [_cell(values, design), *places]
 
 
 def _cell(values: Sequence[Column], design: AggregateCells) -> Column:
@@ -155,27 +160,38 @@ def with_units(rows: DataFrame, key: str, unit: str, design: AggregateCells) -> 
     if place is None:
         return rows
     cells = rows.withColumn(_CELL, cell_of(sf.col(key)))
-    complete = reduce(and_, (value != NO_VALUE for value in _places(sf.col(key), design)))
+    _, *places = columns_of(sf.col(key), design)
+    complete = _is_complete(places)
     order = Window.partitionBy(unit, _CELL).orderBy(sf.when(complete, 0).otherwise(1))
     first = sf.when(complete & (sf.row_number().over(order) == 1), 1).otherwise(0).cast("bigint")
     marked = cells.withColumn(_FIRST, first)
-    values = [sf.col(_CELL), *_places(sf.col(key), design)]
-    values[1 + place] = sf.col(_FIRST)
-    return marked.withColumn(key, sf.when(sf.col(_CELL).isNotNull(), sf.array(*values))).drop(_CELL, _FIRST)
+    places[place] = sf.col(_FIRST)
+    return marked.withColumn(key, vector_of([sf.col(_CELL), *places])).drop(_CELL, _FIRST)
 
 
-def _places(row: Column, design: AggregateCells) -> list[Column]:
-    return [sf.get(row, sf.lit(1 + number)) for number in range(len(design.measures))]
+def vector_of(row: Sequence[Column]) -> Column:
+    """A row (``row_of``) as one array, for what moves rows; null if it lies in no cell."""
+    return sf.when(row[0].isNotNull(), sf.array(*row))
 
 
-def places_of_row(row: Column, design: AggregateCells) -> list[Column]:
-    """The places at which a row counts: its cell, and then, if it is complete, the key of each line's value.
+def columns_of(vector: Column, design: AggregateCells) -> list[Column]:
+    """The row of an array; all null for none."""
+    return [cell_of(vector), *(sf.get(vector, sf.lit(1 + number)) for number in range(len(design.measures)))]
 
-    The first key of values is at place ``design.cells``; the keys are those of ``aggregate_sums.value_keys_of``.
+
+def _is_complete(places: Sequence[Column]) -> Column:
+    return reduce(and_, (place != NO_VALUE for place in places), sf.lit(True))
+
+
+def keys_of_row(row: Sequence[Column], design: AggregateCells) -> list[Column]:
+    """The keys at which a row counts: of its cell, and then, if it is complete, of each line's value.
+
+    Incomplete rows are counted at keys of their own, so that sums over the rows of a key need no condition. The first
+    key of values is ``design.cell_keys``; the keys are those of ``aggregate_sums.value_keys_of``.
     """
-    cell, values, start = cell_of(row), _places(row, design), design.cells
-    complete = reduce(and_, (value != NO_VALUE for value in values), row.isNotNull())
-    places = [cell]
+    cell, *values = row
+    complete, start = _is_complete(values), design.cell_keys
+    places = [sf.when(complete, cell).otherwise(cell + design.cells) if values else cell]
     for line in design.value_lines:
         value = sf.least(
             sf.floor(values[line.measure] / line.places).cast("bigint"), sf.lit(line.cells - 1).cast("bigint")
@@ -185,26 +201,9 @@ def places_of_row(row: Column, design: AggregateCells) -> list[Column]:
     return places
 
 
-def line_of(row: Column, place: Column, design: AggregateCells) -> Column:
-    """The row's array at the place of its cell; null at its other places, so that each row is summed once."""
-    return sf.when(place < design.cells, row)
-
-
-def place_sums(row: Column, line: Column, design: AggregateCells) -> list[Column]:
-    """The aggregates that ``by_place`` reads, of the rows at one place, from their arrays and lines (``line_of``)."""
-    return [*cell_sums(line, design), *([sf.count(row)] if design.value_lines else [])]
-
-
-def cell_sums(row: Column, design: AggregateCells) -> list[Column]:
-    """The numbers of rows and of complete rows, and the sums of places, over the rows of one cell; null is no row."""
-    places = _places(row, design)
-    complete = reduce(and_, (place != NO_VALUE for place in places), row.isNotNull())
-    terms = (term_place(places[term.measure], term, design.measures[term.measure]) for term in design.terms)
-    return [
-        sf.count(row),
-        sf.count(sf.when(complete, sf.lit(1))),
-        *(sf.sum(sf.when(complete, term)) for term in terms),
-    ]
+def terms_of_row(row: Sequence[Column], design: AggregateCells) -> list[Column]:
+    """The numbers of a row that are summed; those of an incomplete row have no meaning."""
+    return [term_place(row[1 + term.measure], term, design.measures[term.measure]) for term in design.terms]
 
 
 def term_place(place: Column, term: Term, measure: Measured) -> Column:
@@ -220,23 +219,28 @@ def term_place(place: Column, term: Term, measure: Measured) -> Column:
     return sf.rint(ratio * ratio * sf.lit(float(SQUARE_STEPS))).cast("bigint")
 
 
-def by_place(places: Int64Array, sums: Sequence[Int64Array], design: AggregateCells) -> dict[str, Int64Array]:
-    """The arrays of ``AggregateSums``, by name, from the results of ``place_sums`` at these places; 0 elsewhere."""
-    of_cells = places < design.cells
-    counted = sums[: 2 + len(design.terms)]
-    every = np.zeros((len(counted), design.cells), dtype=np.int64)
-    for row, values in zip(every, counted, strict=True):
-        row[places[of_cells]] = values[of_cells]
-    rows, complete, *totals = every
-    arrays = {
-        "rows": complete,
-        "incomplete": rows - complete,
-        "sums": np.array(totals, dtype=np.int64).reshape(len(totals), design.cells),
-    }
+def by_key(
+    keys: Int64Array, counts: Int64Array, sums: Sequence[Int64Array], design: AggregateCells
+) -> dict[str, Int64Array]:
+    """The arrays of ``AggregateSums``, by name; 0 for keys that do not occur.
+
+    Args:
+        keys: the keys of ``keys_of_row`` that occur.
+        counts: the number of rows at each.
+        sums: for each term, the sum of ``terms_of_row`` at each; only those of complete rows' cells are read.
+        design: dimensions and measures.
+    """
+    complete, of_cells = keys < design.cells, keys < design.cell_keys
+    rows = np.zeros((2, design.cells), dtype=np.int64)
+    rows.flat[keys[of_cells]] = counts[of_cells]
+    totals = np.zeros((len(design.terms), design.cells), dtype=np.int64)
+    for total, values in zip(totals, sums, strict=True):
+        total[keys[complete]] = values[complete]
+    arrays = {"rows": rows[0], "incomplete": rows[1], "sums": totals}
     if design.value_lines:
-        keys, counts = places[~of_cells] - design.cells, sums[-1][~of_cells]
-        order = np.argsort(keys)
-        arrays |= {"value_keys": keys[order], "value_counts": counts[order]}
+        order = np.argsort(keys[~of_cells])
+        arrays["value_keys"] = keys[~of_cells][order] - design.cell_keys
+        arrays["value_counts"] = counts[~of_cells][order]
     return arrays
 
 
@@ -247,18 +251,27 @@ def sums_of_table(df: DataFrame, design: AggregateCells) -> dict[str, Int64Array
     named = [f"value_{number}" for number in range(len(values))]
     units = [quoted_name(one.of).alias(_UNIT) for one in design.measures if one.counts_units]
     rows = df.select(*(value.alias(name) for value, name in zip(values, named, strict=True)), *units)
-    rows = rows.select(row_of([sf.col(name) for name in named], design).alias(_ROW), *([_UNIT] if units else []))
+    row, names = row_of([sf.col(name) for name in named], design), _names(design)
     if units:
+        rows = rows.select(vector_of(row).alias(_ROW), _UNIT)
         known = sf.col(_UNIT).isNotNull()
         if rows.schema[_UNIT].dataType.simpleString() in ("float", "double"):
             known &= ~sf.isnan(_UNIT)
         rows = with_units(rows.where(known), _ROW, _UNIT, design)
-    places = places_of_row(sf.col(_ROW), design)
-    rows = rows.select((sf.explode(sf.array(*places)) if len(places) > 1 else places[0]).alias(_CELL), _ROW)
-    rows = rows.select(_CELL, _ROW, line_of(sf.col(_ROW), sf.col(_CELL), design).alias(_LINE))
-    aggregates = place_sums(sf.col(_ROW), sf.col(_LINE), design)
-    distinct = design.cells + design.value_keys
-    return by_place(*sums_by_key(rows, _CELL, distinct=distinct, aggregates=aggregates), design)
+        row = columns_of(sf.col(_ROW), design)
+    rows = rows.select(*(value.alias(name) for value, name in zip(row, names, strict=True)))
+    row = [sf.col(name) for name in names]
+    keys = keys_of_row(row, design)
+    lines = rows.select((sf.explode(sf.array(*keys)) if len(keys) > 1 else keys[0]).alias(_PLACE), *names)
+    aggregates = [sf.count(sf.lit(1)), *map(sf.sum, terms_of_row(row, design))]
+    places, (counts, *sums) = sums_by_key(
+        lines, _PLACE, distinct=design.cell_keys + design.value_keys, aggregates=aggregates
+    )
+    return by_key(places, counts, sums, design)
+
+
+def _names(design: AggregateCells) -> list[str]:
+    return [_CELL, *(f"{_PLACE}_{number}" for number in range(len(design.measures)))]
 
 
 def _value(df: DataFrame, measure: Measured) -> Column:
@@ -277,7 +290,8 @@ def dimension_column(df: DataFrame, dimension: Dimension) -> Column:
     """The values of a dimension, as ``group_of`` takes them."""
     name = quoted_name(dimension.column)
     if dimension.places is not None:
-        return key_column(df, name, dimension.column)
+        key = key_column(df, name, dimension.column)
+        return listed_place(key, dimension.places, whole=is_whole(df.select(key).schema[0].dataType))
     if dimension.edges is not None:
         return numeric_column(df, name, dimension.column)
     time = time_column(df, name, dimension.column)

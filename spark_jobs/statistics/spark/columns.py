@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
 from math import isqrt
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import (
     BooleanType,
+    DataType,
     DateType,
     DoubleType,
     FloatType,
@@ -28,6 +31,10 @@ from pyspark.sql.types import (
 from spark_jobs.contract.errors import InvalidRequest
 
 _BY_CASES = ContextVar("_BY_CASES", default=False)
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_LEAST, _LARGEST = -(2**63), 2**63 - 1
+_SPARSE = 8
+"""The most whole numbers between the first and the last of a list, for each that is listed, that an array may hold."""
 
 
 def numeric_column(df: DataFrame, column: str | Column, what: str) -> Column:
@@ -72,22 +79,59 @@ def lists_by_cases() -> Iterator[None]:
         _BY_CASES.reset(token)
 
 
-def listed_place(value: Column, places: Mapping[str, int]) -> Column:
+def listed_place(value: Column, places: Mapping[str, int], *, whole: bool = False) -> Column:
     """The place of a text or whole number in a public list, a bigint; null if it is not listed. Row-wise and total.
 
-    The list is a literal map in which Spark looks a key up by its hash, without a join or a pass over the table. Within
-    the context ``lists_by_cases``, the sorted keys are divided into runs instead: a row is compared with the first key
-    of each run, and with all keys of the run that it belongs to.
+    The list is a literal map in which Spark looks a key up by its hash, without a join or a pass over the table. Whole
+    numbers that lie close together are indices of a literal array, which takes less than half of the time. Within the
+    context ``lists_by_cases``, the sorted keys are divided into runs instead: a row is compared with the first key of
+    each run, and with all keys of the run that it belongs to.
+
+    Args:
+        value: texts or whole numbers.
+        places: the place of each key of the list.
+        whole: whether the column is known to be of whole numbers, so that none has to be written as a text.
     """
+    if whole:
+        return _whole_place(value.cast("bigint"), _whole_keys(places))
     text = value.cast("string")
     if not _BY_CASES.get():
         return sf.try_element_at(sf.from_json(sf.lit(json.dumps(places)), "map<string,bigint>"), text)
-    keys = sorted(places)  # by code point, which is the order of their bytes, as engines compare texts
+    return _by_runs(text, places)
+
+
+def _whole_keys(places: Mapping[str, int]) -> dict[int, int]:
+    """The keys that are how a bigint is written, as such; no row has another one."""
+    written = (key for key in places if _WHOLE.fullmatch(key))
+    return {int(key): places[key] for key in written if _LEAST <= int(key) <= _LARGEST}
+
+
+def _whole_place(value: Column, places: Mapping[int, int]) -> Column:
+    if not places:
+        return sf.lit(None).cast("bigint")
+    first, last = min(places), max(places)
+    if _BY_CASES.get():
+        return _by_runs(value, places)
+    if last - first < _SPARSE * len(places):
+        table = json.dumps([places.get(number) for number in range(first, last + 1)])
+        place = sf.get(sf.from_json(sf.lit(table), "array<bigint>"), (value - sf.lit(first)).cast("int"))
+        return sf.when(value.between(sf.lit(first), sf.lit(last)), place)
+    return sf.try_element_at(sf.from_json(sf.lit(json.dumps(places)), "map<bigint,bigint>"), value)
+
+
+def _by_runs(value: Column, places: Mapping[Any, int]) -> Column:
+    """The place of a text or a whole number, by comparison with the list's keys."""
+    keys = sorted(places)  # texts by code point, which is the order of their bytes, as engines compare them
     size = isqrt(len(keys)) + 1
     runs = [keys[first : first + size] for first in range(0, len(keys), size)]
-    known = [_case((text == key, sf.lit(places[key]).cast("bigint")) for key in run) for run in runs]
-    before = [(text < run[0], place) for run, place in zip(runs[1:], known[:-1], strict=True)]
-    return _case([*before, (text.isNotNull(), known[-1])])
+    known = [_case((value == key, sf.lit(places[key]).cast("bigint")) for key in run) for run in runs]
+    before = [(value < run[0], place) for run, place in zip(runs[1:], known[:-1], strict=True)]
+    return _case([*before, (value.isNotNull(), known[-1])])
+
+
+def is_whole(of: DataType) -> bool:
+    """Whether a column of this type holds whole numbers."""
+    return isinstance(of, IntegralType)
 
 
 def _case(branches: Iterable[tuple[Column, Column]]) -> Column:

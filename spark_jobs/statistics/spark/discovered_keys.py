@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.statistics.key_batch import KeyBatch
 from spark_jobs.statistics.public_keys import LONGEST_KEY
-from spark_jobs.statistics.spark.aggregates import NO_VALUE, cell_sums, quoted_name
+from spark_jobs.statistics.spark.aggregates import NO_VALUE, quoted_name
 from spark_jobs.statistics.spark.columns import key_column, numeric_column
 from spark_jobs.statistics.spark.points import nearest_place
 
@@ -71,17 +71,29 @@ def key_batches(df: DataFrame, row: str, design: DiscoverableCells, *, min_units
     """
     places = sf.col(row).getField(_PLACES)
     names = [f"{_SUM}_{number}" for number in range(2 + len(design.measures))]
+    sums = zip(_sums_of_rows(sf.col(_PLACES), len(design.measures)), names, strict=True)
     table = (
         df.where(sf.col(row).isNotNull())
         .select(sf.col(row).getField(_KEY).alias(_KEY), places.alias(_PLACES))
         .groupBy(_KEY)
-        .agg(*(column.alias(name) for column, name in zip(cell_sums(sf.col(_PLACES), design), names, strict=True)))
+        .agg(*(column.alias(name) for column, name in sums))
         .where(sf.col(names[1]) >= min_units)
         .repartition(PARTITIONS, _KEY)
     )
     rows = table.toLocalIterator()
     while several := list(islice(rows, _AT_ONCE)):
         yield _batch(several, len(design.measures))
+
+
+def _sums_of_rows(places: Column, measures: int) -> list[Column]:
+    """Rows, complete rows and sums of places of the rows of one key."""
+    complete = sf.forall(places, lambda one: one != NO_VALUE)
+    terms = (sf.get(places, sf.lit(1 + number)) for number in range(measures))
+    return [
+        sf.count(sf.lit(1)),
+        sf.count(sf.when(complete, sf.lit(1))),
+        *(sf.sum(sf.when(complete, term)) for term in terms),
+    ]
 
 
 def _batch(rows: Sequence[Row], measures: int) -> KeyBatch:

@@ -10,14 +10,16 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.contract.options.profile import ProfileCells, ProfileColumn
 from spark_jobs.statistics.spark.aggregates import group_of
+from spark_jobs.statistics.spark.columns import listed_place
 
 
 def profile_key(values: Sequence[tuple[Column, Column]], design: ProfileCells) -> Column:
     """The cell of a row, a bigint and never null. Row-wise and total.
 
     Args:
-        values: for each column of the design, its value as for ``aggregates.group_of``, and whether the row has a text
-            that is no value of the column's type. Both are used several times, so pass columns of a ``select``.
+        values: for each column of the design, its value, for periods in microseconds since 1970 in UTC, and whether the
+            row has a text that is no value of the column's type. Both are used several times, so pass columns of a
+            ``select``.
         design: the columns and their cells.
     """
     cell = sf.lit(0).cast("bigint")
@@ -48,6 +50,8 @@ def _alone(value: Column, unparsed: Column, column: ProfileColumn, design: Profi
 def _listed(value: Column, column: ProfileColumn, bins: int) -> Column:
     """The cell of a value; null for a row without one, or with another value."""
     dimension = column.dimension(bins)
+    if dimension.places is not None:
+        return group_of(listed_place(value, dimension.places), dimension)
     return group_of(value, dimension) if dimension.edges is None else _bin_of(value, column, dimension.edges)
 
 

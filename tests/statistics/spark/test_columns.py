@@ -32,6 +32,31 @@ def test_places_are_those_of_a_dictionary(spark: Any, size: int, compared: bool)
     assert rows.select(place.alias("place")).schema["place"].dataType.simpleString() == "bigint"
 
 
+WHOLE = {
+    "close": ["3", "5", "4", "9"],
+    "far": ["-9223372036854775808", "0", "17", "9223372036854775807"],
+    "one": ["-7"],
+    "as texts": ["03", "-0", "+5", "4.0", " 9", "9223372036854775808", "٣", "1_0"],
+    "none": ["a"],
+}
+
+
+@pytest.mark.parametrize("compared", [False, True])
+@pytest.mark.parametrize("name", list(WHOLE))
+def test_whole_numbers_have_the_places_of_their_texts(spark: Any, name: str, compared: bool) -> None:
+    numbers = [-(2**63), 2**63 - 1, -9, -7, *range(-1, 19), None]
+    places = {key: 2 * place for place, key in enumerate(WHOLE[name])}
+    rows = spark.createDataFrame([(row, number) for row, number in enumerate(numbers)], "row int, number bigint")
+    with lists_by_cases() if compared else nullcontext():
+        columns = [
+            listed_place(sf.col("number"), places, whole=True).alias("whole"),
+            listed_place(sf.col("number"), places).alias("text"),
+        ]
+    counted = rows.select("row", *columns).collect()
+    assert {row["row"]: row["whole"] for row in counted} == {row["row"]: row["text"] for row in counted}
+    assert [row["whole"] for row in sorted(counted)] == [places.get(str(number)) for number in numbers]
+
+
 def test_comparisons_end_with_their_context(spark: Any) -> None:
     rows = spark.createDataFrame([(17,)], "number bigint")
     with lists_by_cases():
