@@ -1,7 +1,8 @@
 """Other libraries' counts and means by group, each in an environment of its own: ``_peer_groups.py LIBRARY < tables``.
 
 Standard input is a list of tables, each with ``group`` (of every row, from 0), the number of ``groups``, ``values``
-(lists of numbers in [-1, 1], one list a column), ``epsilon`` and ``releases``. Standard output is a list of
+(lists of numbers in [-1, 1], one list a column), ``epsilon``, ``releases``, and the ``figures`` that are released,
+without which all are. Standard output is a list of
 dictionaries from figure to its values, one a release; ``null`` if the library has no such figure:
 
 * ``mean``: the mean of the first column in each group, at all of epsilon;
@@ -107,6 +108,7 @@ def main() -> None:
     results = []
     for table in json.load(sys.stdin):
         figures = library(table)
+        figures = {name: figures[name] for name in table.get("figures", figures) if name in figures}
         results.append({name: [make() for _ in range(table["releases"])] for name, make in figures.items()})
     json.dump(results, sys.stdout)
 

@@ -17,7 +17,7 @@ import numpy as np
 from spark_jobs.application.aggregates import UnitRowCounter
 from spark_jobs.application.points import PointInputs, point_grid
 from spark_jobs.application.profiles import ProfileCounter
-from spark_jobs.application.rows import OWNER, ROW, carried, chosen, columns_of, key_names, totals_of_units
+from spark_jobs.application.rows import OWNER, ROW, carried, columns_of, key_names, totals_of_units, within_units
 from spark_jobs.application.score_counters import GROUPED_SCORES, PAIRED_SCORES, SCORES
 from spark_jobs.application.sum_statistics import ROW_PASSES, ROW_SUMMATIONS, RowPasses, RowSummation
 from spark_jobs.application.value_statistics import SEARCHED, Values
@@ -183,7 +183,7 @@ def prepare(
     rows = rows.withColumn(CAUSE, sf.when(unowned, CAUSES.index("no_unit")).when(nothing, sf.col(CAUSE)))
     if not owned:
         return rows
-    return chosen(rows, request, row_id=ROW if ROW in owned else None, by_sorting=by_sorting)
+    return within_units(rows, request, row_id=ROW if ROW in owned else None, by_sorting=by_sorting)
 
 
 def _row(statistic: Statistic, inputs: Sequence[Column]) -> list[Column]:

@@ -64,7 +64,7 @@ def _apart(request: ReleaseRequest) -> list[Column]:
     return columns
 
 
-def chosen(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None, by_sorting: bool) -> DataFrame:
+def within_units(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None, by_sorting: bool) -> DataFrame:
     """The rows that the unit may have, with the first rows of units marked where units are counted.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
@@ -32,7 +32,7 @@ from spark_jobs.contract.errors import InvalidRequest
 
 _BY_CASES = ContextVar("_BY_CASES", default=False)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
-_LEAST, _LARGEST = -(2**63), 2**63 - 1
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _SPARSE = 8
 """The most whole numbers between the first and the last of a list, for each that is listed, that an array may hold."""
 
@@ -103,7 +103,7 @@ def listed_place(value: Column, places: Mapping[str, int], *, whole: bool = Fals
 def _whole_keys(places: Mapping[str, int]) -> dict[int, int]:
     """The keys that are how a bigint is written, as such; no row has another one."""
     written = (key for key in places if _WHOLE.fullmatch(key))
-    return {int(key): places[key] for key in written if _LEAST <= int(key) <= _LARGEST}
+    return {int(key): places[key] for key in written if _SMALLEST <= int(key) <= _LARGEST}
 
 
 def _whole_place(value: Column, places: Mapping[int, int]) -> Column:
@@ -113,10 +113,13 @@ def _whole_place(value: Column, places: Mapping[int, int]) -> Column:
     if _BY_CASES.get():
         return _by_runs(value, places)
     if last - first < _SPARSE * len(places):
-        table = json.dumps([places.get(number) for number in range(first, last + 1)])
-        place = sf.get(sf.from_json(sf.lit(table), "array<bigint>"), (value - sf.lit(first)).cast("int"))
-        return sf.when(value.between(sf.lit(first), sf.lit(last)), place)
-    return sf.try_element_at(sf.from_json(sf.lit(json.dumps(places)), "map<bigint,bigint>"), value)
+        table = _bigints([places.get(number) for number in range(first, last + 1)])
+        return sf.when(value.between(sf.lit(first), sf.lit(last)), sf.get(table, (value - sf.lit(first)).cast("int")))
+    return sf.try_element_at(sf.map_from_arrays(_bigints(list(places)), _bigints(list(places.values()))), value)
+
+
+def _bigints(numbers: Sequence[int | None]) -> Column:
+    return sf.from_json(sf.lit(json.dumps(numbers)), "array<bigint>")
 
 
 def _by_runs(value: Column, places: Mapping[Any, int]) -> Column:
