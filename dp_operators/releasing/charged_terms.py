@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from dp_operators.budget import ChargeState
-from dp_operators.budget.tables.audit import DOMAINS_CHANGED, OPENED, OUTPUTS_BOUND, TABLE_BOUND
+from dp_operators.budget.tables.audit import DOMAINS_CHANGED, OPENED, TABLE_BOUND
 from dp_operators.budget.transactions.bindings import with_domain_texts
+from dp_operators.releasing.committed_releases import outputs_ever
 from dp_operators.releasing.errors import as_release_errors
 from dp_operators.releasing.federations import key_of, with_federation
 from dp_operators.releasing.first_release import first_key
@@ -186,13 +187,16 @@ def _with_choice(request: AnyRequest, ledger: PrivacyLedger, key: object) -> Any
     charge = ledger.find_charge(account, named)
     if charge is None or charge.state is not ChargeState.COMMITTED:
         return request
-    if charge.request_sha256 != choice.charged_sha256 and _as_charged(choice, ledger, charge) is None:
-        return request
-    folder = release_folder(output, named)
-    with as_release_errors():
-        if open_store(output).read(f"{folder}/{MANIFEST_NAME}", limit=0) is None:
-            return request
-    return cast("AnyRequest", with_rows(request, ReleasedBound.parse(released_bound(folder, ledger))))
+    # it stays where the account's releases went when it was made
+    for place in dict.fromkeys((output, *outputs_ever(account, ledger))):
+        there = choice.changed(output=place)
+        if charge.request_sha256 != there.charged_sha256 and _as_charged(there, ledger, charge) is None:
+            continue
+        folder = release_folder(place, named)
+        with as_release_errors():
+            if open_store(place).read(f"{folder}/{MANIFEST_NAME}", limit=0) is not None:
+                return cast("AnyRequest", with_rows(request, ReleasedBound.parse(released_bound(folder, ledger))))
+    return request
 
 
 def _bound_then(fields: Mapping[str, Any], ledger: PrivacyLedger, charge: Charge) -> TableBinding:
@@ -222,11 +226,7 @@ def _outputs(fields: Mapping[str, Any], ledger: PrivacyLedger, charge: Charge) -
     if fields.get("output") is not None:
         yield str(fields["output"])
         return
-    folders = list(ledger.account(charge.account).outputs)
-    for entry in reversed(ledger.log(charge.account)):
-        if entry.action in (OPENED, OUTPUTS_BOUND):
-            folders += json.loads(entry.details).get("outputs", [])
-    yield from dict.fromkeys(folders)
+    yield from outputs_ever(charge.account, ledger)
 
 
 def _completed(

@@ -7,10 +7,12 @@ only if they have the sizes and hashes that the manifest lists.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dp_operators.budget import ChargeState
+from dp_operators.budget.tables.audit import OPENED, OUTPUTS_BOUND
 from dp_operators.releasing.drafts import read_manifest
 from dp_operators.releasing.errors import as_release_errors
 from spark_jobs.contract.errors import InvalidRequest
@@ -56,8 +58,17 @@ class CommittedRelease:
         return content
 
 
+def outputs_ever(account: str, ledger: LedgerReader) -> tuple[str, ...]:
+    """The folders that an account releases to, and then all those that it was ever bound to."""
+    folders = list(ledger.account(account).outputs)
+    for entry in reversed(ledger.log(account)):
+        if entry.action in (OPENED, OUTPUTS_BOUND):
+            folders += json.loads(entry.details).get("outputs", [])
+    return tuple(dict.fromkeys(folders))
+
+
 def committed_release(
-    uri: object, ledger: LedgerReader, *, what: str, manifest_sha256: str | None = None
+    uri: object, ledger: LedgerReader, *, what: str, manifest_sha256: str | None = None, earlier: bool = False
 ) -> CommittedRelease:
     """The published release in a folder.
 
@@ -66,6 +77,7 @@ def committed_release(
         ledger: the ledger that paid for the release; it is only read.
         what: the request's field that names the release.
         manifest_sha256: the hash of the release's manifest, if known; a manifest with another hash is not parsed.
+        earlier: whether it may also lie in a folder that the account was bound to before.
 
     Raises:
         InvalidRequest: there is no release in the folder, the ledger has not committed it, or it lies outside the
@@ -89,7 +101,7 @@ def committed_release(
     try:
         release = Release.from_json(content)
         charge = ledger.charge(release.charge_id or "")
-        outputs = ledger.account(charge.account).outputs
+        outputs = outputs_ever(charge.account, ledger) if earlier else ledger.account(charge.account).outputs
     except InvalidRequest:
         raise refused from None
     paid = charge.state is ChargeState.COMMITTED and charge.manifest_sha256 == sha256(content)

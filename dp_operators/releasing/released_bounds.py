@@ -27,7 +27,7 @@ def released_bound(uri: object, ledger: LedgerReader) -> dict[str, Any]:
         ReleaseFailed: the store failed.
         LedgerUnavailable: the ledger cannot be reached.
     """
-    committed = committed_release(uri, ledger, what=_FIELD)
+    committed = committed_release(uri, ledger, what=_FIELD, earlier=True)
     release = committed.release
     if CHOICE not in release.results:
         raise InvalidRequest(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.application.count_statistics import prepare
-from spark_jobs.contract.embedded_engine import needed_columns, require_embedded
-from spark_jobs.contract.file_checks import pinned_names
+from spark_jobs.contract.embedded_engine import CheckedFiles, needed_columns, require_embedded
 from spark_jobs.contract.request import ReleaseRequest
-from spark_jobs.contract.store.delta_log import DeltaVersion
-from spark_jobs.contract.store.iceberg_metadata import IcebergVersion
-from spark_jobs.contract.store.table_files import NO_VALUE, TableFiles, folder_values, partition_columns
+from spark_jobs.contract.store.table_files import NO_VALUE
 from spark_jobs.contract.stream_request import StreamRequest
 from spark_jobs.contract.tables import TableSource
 from spark_jobs.embedded.client import FOLDER
@@ -32,10 +29,10 @@ def prepare_embedded(spark: SparkSession, request: ReleaseRequest) -> DataFrame:
     """
     from spark_jobs.statistics.spark.columns import lists_by_cases
 
-    require_embedded(request)
+    read = partial(read_embedded, checked=require_embedded(request))
     source = request.table.model_copy(update={"columns": needed_columns(request)})
     with lists_by_cases():
-        return prepare(spark, request.model_copy(update={"table": source}), read=read_embedded, by_sorting=True)
+        return prepare(spark, request.model_copy(update={"table": source}), read=read, by_sorting=True)
 
 
 def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataFrame:
@@ -47,13 +44,13 @@ def prepare_steps_embedded(spark: SparkSession, request: StreamRequest) -> DataF
     from spark_jobs.application.streams.counting import prepare_steps
     from spark_jobs.statistics.spark.columns import lists_by_cases
 
-    require_embedded(request)
+    checked = require_embedded(request)
     source = request.table.model_copy(update={"columns": needed_columns(request)})
     with lists_by_cases():
-        return prepare_steps(spark, request, read_embedded(spark, source))
+        return prepare_steps(spark, request, read_embedded(spark, source, checked=checked))
 
 
-def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
+def read_embedded(spark: SparkSession, source: TableSource, *, checked: CheckedFiles) -> DataFrame:
     """The bound columns of Parquet files or of a Delta or Iceberg version; every NaN is made the one above all numbers.
 
     Raises:
@@ -66,10 +63,10 @@ def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
     from spark_jobs.tables.views import make_view
 
     view = Path(tempfile.mkdtemp(dir=str(spark.conf.get(FOLDER)))) / "table"
-    files, folders = _files_of(source)
+    folders = checked.folder_columns
     make_view(
         Path(str(source.pinned.local)),
-        files,
+        checked.values,
         {column.name: column.type for column in source.columns or ()},
         view=view,
         folder_columns=folders,
@@ -85,17 +82,3 @@ def read_embedded(spark: SparkSession, source: TableSource) -> DataFrame:
         return sf.when(column != NO_VALUE, column).alias(name) if name.lower() in of_folders else column
 
     return frame.select(*(alike(field.name, field.dataType.simpleString()) for field in frame.schema.fields))
-
-
-def _files_of(source: TableSource) -> tuple[Mapping[str, Sequence[str | None]], tuple[str, ...]]:
-    """The table's files, with the values of the columns that they do not hold, and these columns."""
-    if source.form == "delta":
-        version = DeltaVersion.of(str(source.pinned.local), int(source.snapshot.table_version or 0))
-        return version.files, version.folder_columns
-    if source.form == "iceberg":
-        snapshot = IcebergVersion.of(str(source.pinned.local), int(source.snapshot.table_version or 0))
-        return dict.fromkeys(snapshot.files, ()), ()
-    names = TableFiles.of(source.pinned).names
-    # summaries of other files, which Spark passes over
-    shown = (name for name in pinned_names(source, names) if not Path(name).name.startswith(("_", ".")))
-    return {name: folder_values(name) for name in shown}, partition_columns(names[0])

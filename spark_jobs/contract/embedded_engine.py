@@ -9,8 +9,9 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NoReturn
 
 from spark_jobs.contract.binding import Format
@@ -59,10 +60,10 @@ _NAMELESS = "must have folders named column=value, with a value that is not empt
 _OTHERWISE = "run the request on Spark, by another master such as local[*]"
 
 
-def require_embedded(request: TableRequest) -> None:
-    """Reject what the embedded engine is not proved to count as Spark does.
+def require_embedded(request: TableRequest) -> CheckedFiles:
+    """Reject what the embedded engine is not proved to count as Spark does; returns the files that it may read.
 
-    Only the request and the files' names and footers are read.
+    Only the request and the files' names and footers are read, and the metadata of a version once.
 
     Raises:
         InvalidRequest: the request needs Spark, or its table cannot be listed here.
@@ -77,7 +78,7 @@ def require_embedded(request: TableRequest) -> None:
     _require_blocks(request)
     _require_table(request.table)
     needed_columns(request)
-    _require_files(request)
+    return _require_files(request)
 
 
 def _require_stream(request: StreamRequest) -> None:
@@ -222,21 +223,45 @@ def _require_table(table: TableSource) -> None:
             _refuse("table.snapshot.partition", f"{name}={value}", "must be a text with the embedded engine")
 
 
-def _require_files(request: TableRequest) -> None:
+@dataclass(frozen=True, kw_only=True)
+class CheckedFiles:
+    """The files of a table whose columns were checked, as one reading of its folder or metadata gave them.
+
+    Attributes:
+        files: the files.
+        values: of each file, by its name, the values of the columns that it does not hold.
+        folder_columns: these columns.
+    """
+
+    files: TableFiles
+    values: Mapping[str, Sequence[str | None]]
+    folder_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, table: TableSource, needed: Iterable[BoundColumn]) -> CheckedFiles:
+        """The files of a table, with those of its needed columns whose types its metadata state.
+
+        Raises:
+            InvalidRequest: the table cannot be listed here, or its metadata have other columns.
+        """
+        return _FILES[table.form](table, {column.name.lower(): column for column in needed})
+
+
+def _require_files(request: TableRequest) -> CheckedFiles:
     """Reject a folder that is not there, and files in which the needed columns have not the bound types."""
     table = request.table
     table.pinned.require_real(what="table.path")
     require_no_links(table)
     needed = {column.name.lower(): column for column in needed_columns(request)}
-    files, folder_columns = _FILES[table.form](table, needed)
-    for name in folder_columns:
+    checked = CheckedFiles.of(table, needed.values())
+    for name in checked.folder_columns:
         of_folder = needed.pop(name.lower(), None)
         if "%" in name or (of_folder is not None and of_folder.type != "string"):
             _refuse(
                 "table", f"column {name} of folders",
                 "must be of type string, and be written without escapes, with the embedded engine",
             )  # fmt: skip
-    for footer in footers_of(table, files, files.names).values():
+    for footer in footers_of(table, checked.files, checked.files.names).values():
         types = {name.lower(): of for name, of in footer.types.items()}
         for column in needed.values():
             of = types.get(column.name.lower())
@@ -246,9 +271,10 @@ def _require_files(request: TableRequest) -> None:
                     "table", f"column {column.name} of type {of or 'none'} in a file",
                     f"must be in all files, of a type that is read as {column.type}, with the embedded engine",
                 )  # fmt: skip
+    return checked
 
 
-def _of_folder(table: TableSource, _: Mapping[str, BoundColumn]) -> tuple[TableFiles, tuple[str, ...]]:
+def _of_folder(table: TableSource, _: Mapping[str, BoundColumn]) -> CheckedFiles:
     """The files of a folder that are read, and the columns that their folders add."""
     files = TableFiles.of(table.pinned)
     require_all_rows(files, field="table.path", value=table.path)
@@ -256,18 +282,24 @@ def _of_folder(table: TableSource, _: Mapping[str, BoundColumn]) -> tuple[TableF
         raise InvalidRequest("table.path", table.path, *EMPTY)
     if any("" in folder_values(name) for name in files.names):
         raise InvalidRequest("table.path", table.path, *_NAMELESS)
-    return replace(files, names=pinned_names(table, files.names)), partition_columns(files.names[0])
+    names = pinned_names(table, files.names)
+    # summaries of other files, which Spark passes over
+    shown = (name for name in names if not Path(name).name.startswith(("_", ".")))
+    values = {name: folder_values(name) for name in shown}
+    folder_columns = partition_columns(files.names[0])
+    return CheckedFiles(files=replace(files, names=names), values=values, folder_columns=folder_columns)
 
 
-def _of_delta(table: TableSource, needed: Mapping[str, BoundColumn]) -> tuple[TableFiles, tuple[str, ...]]:
+def _of_delta(table: TableSource, needed: Mapping[str, BoundColumn]) -> CheckedFiles:
     """The files of a version of a Delta table, and the columns whose values its log holds."""
     folder = str(table.pinned.local)
     version = DeltaVersion.of(folder, int(table.snapshot.table_version or 0))
     _require_types(version.types, needed)
-    return TableFiles(folder=folder, names=tuple(version.files)), version.folder_columns
+    files = TableFiles(folder=folder, names=tuple(version.files))
+    return CheckedFiles(files=files, values=version.files, folder_columns=version.folder_columns)
 
 
-def _of_iceberg(table: TableSource, needed: Mapping[str, BoundColumn]) -> tuple[TableFiles, tuple[str, ...]]:
+def _of_iceberg(table: TableSource, needed: Mapping[str, BoundColumn]) -> CheckedFiles:
     """The files of a snapshot of an Iceberg table, in each of which a column of a name is the snapshot's."""
     folder = str(table.pinned.local)
     version = IcebergVersion.of(folder, int(table.snapshot.table_version or 0))
@@ -280,7 +312,7 @@ def _of_iceberg(table: TableSource, needed: Mapping[str, BoundColumn]) -> tuple[
                     "table", f"column {spelled[column]} of which a file has {has}",
                     "must be the same column in all files with the embedded engine",
                 )  # fmt: skip
-    return TableFiles(folder=folder, names=version.files), ()
+    return CheckedFiles(files=TableFiles(folder=folder, names=version.files), values=dict.fromkeys(version.files, ()))
 
 
 def _require_types(types: Mapping[str, str], needed: Mapping[str, BoundColumn]) -> None:

@@ -20,7 +20,7 @@ from spark_jobs.application.count_statistics import prepare
 from spark_jobs.application.embedded_tables import prepare_embedded, read_embedded
 from spark_jobs.application.session import SQL_SETTINGS
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
-from spark_jobs.contract.embedded_engine import FUNCTIONS, TYPES, fault, require_embedded
+from spark_jobs.contract.embedded_engine import FUNCTIONS, TYPES, CheckedFiles, fault, require_embedded
 from spark_jobs.contract.expressions.parser import parse
 from spark_jobs.contract.expressions.tree import ColumnReference, walk
 from spark_jobs.embedded.client import CONNECT_MODE, embedded_session
@@ -127,7 +127,7 @@ def test_random_conditions_are_true_of_the_same_rows(spark: Any, embedded: Any, 
         expected = truths(read_table(spark, source), texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CONNECT_MODE, "1")
-        assert truths(read_embedded(embedded, source), texts) == expected
+        assert truths(read_embedded(embedded, source, checked=CheckedFiles.of(source, ())), texts) == expected
 
 
 def test_the_cases_have_every_function_and_type_that_is_not_refused() -> None:

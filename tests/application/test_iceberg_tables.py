@@ -195,6 +195,23 @@ def small(folder: Path, **properties: str) -> Lake:
     return made
 
 
+def test_metadata_are_read_once_for_the_check_and_for_the_files(
+    embedded: Any, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever puts other metadata there after the check has no file read whose columns nobody looked at."""
+    read, first = [], IcebergVersion.of.__func__  # type: ignore[attr-defined]
+
+    def once(cls: Any, folder: str, snapshot: int) -> Any:
+        assert not read, "read again after the check"
+        read.append(snapshot)
+        return first(cls, folder, snapshot)
+
+    asked = at(lake, lake.snapshots[-1], **cases()["roc_curve-0"])
+    monkeypatch.setattr(IcebergVersion, "of", classmethod(once))
+    prepare_embedded(embedded, asked)
+    assert len(read) == 1
+
+
 def test_columns_that_are_others_in_a_file_are_refused(tmp_path: Path) -> None:
     renamed = small(tmp_path / "renamed")
     with renamed.table.update_schema() as schema:

@@ -21,6 +21,7 @@ from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.row_choice import choice_key, choice_of, steps_of
 from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, CHOICE_POINTS, PROTOCOL_POINTS
 from spark_jobs.contract.store.layout import folder_name
+from spark_jobs.contract.written import read_written
 from tests.support.accounts import bound
 from tests.support.ledgers import new_ledger
 from tests.support.release_lab import KEY, TABLE, ForkRunner, Lab, NoRunner, judge, make_request, retried
@@ -79,6 +80,28 @@ def assert_one_choice(lab):
     again = lab.release(runner=NoRunner())
     assert (again.adopted, again.manifest_sha256) == (True, published.manifest_sha256)
     assert len(lab.charges()) == 2
+
+
+def test_a_choice_is_found_where_it_was_made_when_the_accounts_folder_has_changed(units: Lab):
+    """Between the choice and its table the account is bound to another folder: the table goes there, by the choice."""
+    fields = {name: value for name, value in units.request.to_dict().items() if name != "output"}
+    units.request = read_written(ReleaseRequest, fields)
+    units.attempt("after_choice").wait()
+    [choice] = units.charges()
+    before, after = units.output, f"{units.output}-of-december"
+    ledger = units.ledger()
+    ledger.bind_outputs("people", [after], actor="admin", reason="a new bucket")
+    ledger.close()
+    published = units.release()
+    assert published.uri.startswith(after)
+    assert [(one.release, one.state.value) for one in units.charges()] == [
+        (CHOICE_KEY, "committed"),
+        (KEY, "committed"),
+    ]
+    units.output = after
+    used = manifest(units, KEY)["request"]["diagnostics"][0]["max_rows"]
+    assert used["release"].endswith(f"{before}/{folder_name(CHOICE_KEY)}")
+    assert units.charges()[0].draw_sha256 == choice.draw_sha256
 
 
 def test_the_choice_is_committed_before_the_table_begins(units: Lab):
