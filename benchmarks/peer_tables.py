@@ -31,7 +31,8 @@ from spark_jobs.diagnostics import aggregates
 from spark_jobs.statistics import AggregateSums
 
 GROUPS, ROWS_OF_GROUP, COLUMNS, EPSILON = 20, 500, 3, 1.0
-MEAN_GROUPS, MEAN_RELEASES = 200, 32
+MEAN_GROUPS, MEAN_RELEASES, OWN_RELEASES = 200, 16, 10
+"""Groups of the table whose mean alone is released, releases of other libraries, and ours for each of theirs."""
 UNITS = 3_000
 BOUNDS = ((1, 1), (2, 2), (5, 2), (5, 5), (10, 2), (10, 5), (20, 10))
 """Groups of a unit, and its rows in each, at which other libraries are run."""
@@ -69,7 +70,7 @@ def ratio_of(errors: ArrayLike, others: ArrayLike) -> tuple[float, float]:
 
 
 def of_a_mean(rows: int, groups: int, releases: int, folder: Path) -> dict[str, FloatArray]:
-    """The errors of every library's means of one column; shapes (releases, groups)."""
+    """The errors of every library's means of one column; shapes (releases, groups), with more of our releases."""
     random = np.random.default_rng(22)
     group, values = rows_by_group(random, rows, groups=groups, columns=1)
     exact = values[0].reshape(groups, rows).mean(axis=1)
@@ -77,7 +78,7 @@ def of_a_mean(rows: int, groups: int, releases: int, folder: Path) -> dict[str, 
         "group": group.tolist(), "groups": groups, "values": values.tolist(), "epsilon": EPSILON, "releases": releases,
         "figures": ["mean"],
     }  # fmt: skip
-    errors = {OURS: np.array([ours_of(group, values, random)[1] for _ in range(releases)]) - exact}
+    errors = {OURS: np.array([ours_of(group, values, random)[1] for _ in range(OWN_RELEASES * releases)]) - exact}
     for library in ("tumult", "pipeline_dp"):
         figures = figures_of(library, [table], folder, script=SCRIPT)
         if figures is not None:
