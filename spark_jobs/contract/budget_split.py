@@ -24,11 +24,11 @@ Where a release uses at most ``j`` rows of a unit (``ReleaseRequest.rows_of_unit
 mechanisms run at ``epsilon / j``. The account states all costs per row of a unit of ``k`` rows, so a cost per row of
 ``j`` rows is multiplied by ``j / k``, rounded up; ``j / k`` then takes the place of the factor ``f``.
 
-If the request bounds the groups in which a unit counts (``ReleaseRequest.group_bound``), a delta is spent by Gaussian
-noise. This noise is calibrated to all rows of the unit at once, so its delta and rho are those of the whole unit
-(``mechanisms.cell_gaussian``). The privacy loss of the rows that count is then not proportional to their number, and
-the counts of the unit's unused rows would add to the loss. So, if there is a delta, the counts of unused rows get a
-share of their own.
+If a table bounds the groups in which a unit counts, or the rows of a unit (``noise_bound``), a delta is spent by
+Gaussian noise. This noise is calibrated to all rows of the unit at once, so its delta and rho are those of the whole
+unit (``mechanisms.cell_gaussian``). The privacy loss of the rows that count is then not proportional to their number,
+and the counts of the unit's unused rows would add to the loss. So the counts of unused rows get a share of their own.
+If noise without the delta is smaller (``gaussian_rule``), neither the delta nor this share is spent.
 
 A budget of rho pays for one table with Gaussian noise; the counts of the rows that no diagnostic uses have a share of
 this budget. If noise costs rho for one row, it costs a unit of ``k`` rows ``k^2 rho``, or a unit of ``g`` groups of
@@ -46,9 +46,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
+from spark_jobs.contract.gaussian_rule import has_gaussian_noise
 from spark_jobs.contract.left_out import SHARE
 from spark_jobs.contract.odds import LossLaw, SpentAmounts
-from spark_jobs.contract.options import Options
+from spark_jobs.contract.options import AggregatesOptions, Options
 from spark_jobs.contract.privacy import (
     KEPT_DIGITS,
     MAX_DIGITS,
@@ -84,8 +85,7 @@ class BudgetPart:
         max_rows: the most rows that one unit may have.
         noise_factor: the noise, as a multiple of that of one table at the same cost: above 1 in a federation
             (``Agreement.noise_factor``), below 1 where fewer rows of a unit are used than the account allows.
-        of_groups: whether the request bounds the groups of a unit and has a delta; the delta is then that of a whole
-            unit.
+        of_groups: whether Gaussian noise is calibrated to a whole bounded unit, whose delta this part then has.
         rhos_of_row: the rho that noise costs a unit, as a multiple of the rho that it costs one row.
     """
 
@@ -238,7 +238,13 @@ def pays_for_left_out(request: ReleaseRequest) -> bool:
 
 
 def _of_groups(request: ReleaseRequest) -> bool:
-    return request.group_bound is not None and _weight_of_delta(request.diagnostics) > 0 < request.budget.delta
+    return has_gaussian_noise(request.diagnostics, request.budget, request.neighbours)
+
+
+def _delta_of(request: ReleaseRequest) -> Decimal:
+    """What may be spent of delta: none where the noise of a bounded unit is smaller without it."""
+    bounded = any(isinstance(one, AggregatesOptions) and one.noise_bound is not None for one in request.diagnostics)
+    return Decimal(0) if bounded and not _of_groups(request) else request.budget.delta
 
 
 def _epsilon_of_left_out(request: ReleaseRequest) -> Decimal:
@@ -272,7 +278,7 @@ def split_budget(request: ReleaseRequest) -> tuple[BudgetPart, ...]:
                 request,
                 group.diagnostics,
                 _part(epsilon, group.weight, everything),
-                _part(request.budget.delta, _weight_of_delta(group.diagnostics), approximate),
+                _part(_delta_of(request), _weight_of_delta(group.diagnostics), approximate),
             ),
             users=group.users,
             rest=not group.users and group.diagnostics[0].kind in using,

@@ -195,6 +195,46 @@ class TestRhoOfAUnit(ExactAudit):
         )
 
 
+ROWS_USED = 3
+
+
+class TestRhoOfAUnitOfFewerRows(ExactAudit):
+    """A person with at most three rows, wherever they are: the claim is for all of them together."""
+
+    mechanisms = {"rows and one sum of three rows, Gaussian": [SPEND], "rows of three rows, Gaussian": []}
+    measure, claimed, at_least = "ρ", RHO * (1 + 1e-12), 0.999
+    faults = {
+        "half the noise": Fault(planted={"factor": 4}),
+        "rows as if apart": Fault(patch=rows_apart),
+        "noise left out": Fault(planted={"left_out": True}),
+    }
+
+    def loss(self, mechanism, relation, *, factor=1, left_out=False):
+        measures = self.mechanisms[mechanism]
+        options = AggregatesOptions.parse(
+            {"kind": "aggregates", "by": BY, "measures": measures, "method": "gaussian", "max_rows": ROWS_USED}
+        )
+
+        def run(statistic, noise):
+            terms = Terms(epsilon=EPSILON / ROWS_USED, delta=DELTA, neighbours=relation, noise=noise)
+            return measure_cells(statistic, options, terms)
+
+        mechanism_run = leaking(run, lambda statistic: statistic.rows + statistic.incomplete) if left_out else run
+        rows = [
+            several
+            for number in (1, ROWS_USED)
+            for several in itertools.combinations_with_replacement(ROWS_OF_PERSON, number)
+        ]
+        tables = {several: table(several, measures) for several in ((), *rows)}
+        first = [()] if relation is ADDED else rows[::11]
+        return max(
+            zcdp_loss(mechanism_run, tables[one], tables[other], rho_factor=factor)
+            for one in first
+            for other in tables
+            if one != other
+        )
+
+
 def test_noise_is_as_large_as_is_said():
     none = np.zeros(20_000, dtype=np.int64)
     for terms in (0, 1, 3):

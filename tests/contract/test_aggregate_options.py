@@ -143,10 +143,6 @@ def parsed(**options: Any) -> AggregatesOptions:
         ({"max_rows_per_group": 2}, "max_groups: must be given together with max_rows_per_group"),
         ({"unit_totals": True}, "max_groups: must be given with unit_totals"),
         (
-            {"max_rows": 3, "method": "gaussian"},
-            "method: got 'gaussian'; must be auto or k_norm if max_rows is given",
-        ),
-        (
             {"unit_totals": True, "max_groups": 2, "max_rows_per_group": 1},
             "max_rows_per_group: got 1; must be left out with unit_totals",
         ),

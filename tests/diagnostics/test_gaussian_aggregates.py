@@ -21,6 +21,7 @@ from spark_jobs.contract.options import AggregatesOptions
 from spark_jobs.contract.privacy import Budget, GroupBound, Neighbours
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics import aggregates
+from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.forecast import expected_widths
 from spark_jobs.mechanisms.cell_gaussian import gaussian_is_nearer, rho_of_row
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
@@ -212,6 +213,54 @@ def test_a_unit_in_many_groups_has_gaussian_noise_for_all_of_them_together():
     fewer = request(unit=unit, measures=[SPEND], max_groups=3, max_rows_per_group=2)
     drawn, _, _ = released(fewer, summed(), **{LEFT_OUT: np.zeros(4, dtype=np.int64)})
     assert drawn.cost.delta == 0
+    # and the rows that do not count cost nothing, as without a delta
+    assert [part.granted.epsilon for part in split_budget(fewer)] == [1]
+    assert [part.kinds for part in drawn.parts] == [("aggregates",)]
+    assert float(drawn.cost.epsilon) == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
+@pytest.mark.parametrize("neighbours", [one.value for one in Neighbours])
+def test_what_is_charged_and_what_is_drawn_follow_one_rule(epsilon, neighbours):
+    """The budget is split by the rule that the mechanism finds again, from one group to forty."""
+    unit, kinds = {"column": "person", "max_rows": 40}, set()
+    for groups in (1, 4, 8, 11, 14, 20, 40):
+        asked = request(epsilon, unit=unit, max_groups=groups, max_rows_per_group=1).changed(neighbours=neighbours)
+        (part,) = split_budget(asked)
+        of_delta = part.granted.delta > 0
+        terms = {"epsilon": part.epsilon_per_row, "delta": part.delta_per_row, "neighbours": neighbours}
+        drawn = aggregates.DIAGNOSTIC.measurement.measure(
+            summed(measures=()), asked.diagnostics[0], Terms(noise=SeededNoise(1), **terms)
+        )
+        assert gaussian(drawn) is of_delta
+        paid = part.granted.epsilon < Decimal(epsilon)
+        assert paid is (of_delta or neighbours == Neighbours.REPLACE_ONE.value)
+        kinds.add(of_delta)
+    assert kinds == {False, True}
+
+
+@pytest.mark.parametrize("max_rows", [30, 3])
+def test_gaussian_noise_is_for_the_rows_that_the_request_uses_and_no_more(max_rows):
+    """Of an account of 30 rows: a unit's three rows have its whole delta, and noise for three."""
+    asked = request(unit={"column": "person", "max_rows": 30}, measures=[SPEND], max_rows=max_rows, method="gaussian")
+    drawn, _, _ = released(asked, summed(), **{LEFT_OUT: np.zeros(4, dtype=np.int64)})
+    of_rows, of_causes = drawn.parts
+    (spent,) = of_rows.spendings
+    assert (of_rows.cost.delta, spent.delta) == (Decimal("1e-6"), Decimal("1e-6"))
+    assert float(of_causes.cost.epsilon) == pytest.approx(0.05, rel=1e-9)
+    assert float(spent.rho) == pytest.approx(float(rho_within(Decimal("0.95"), "1e-6")), rel=1e-6)
+    kept = aggregates.DIAGNOSTIC.measurement.decode(drawn.measurements["aggregates"])
+    assert kept.cells.law.stddev(1.0, 0.0) == pytest.approx(max_rows * np.sqrt(1 / float(spent.rho)), rel=1e-6)
+    assert drawn.cost.epsilon <= 1
+    events = drawn_events({"events": list(drawn.events), "left_out": drawn.left_out}, max_rows=30)
+    assert sum(Decimal(one["epsilon"]) for one in events) <= 1
+    assert sum(Decimal(one.get("delta", 0)) for one in events) <= Decimal("1e-6")
+
+
+def test_a_delta_that_buys_nothing_beside_max_rows_is_not_spent():
+    asked = request(unit={"column": "person", "max_rows": 30}, measures=[SPEND], max_rows=3)
+    drawn, _, _ = released(asked, summed(), **{LEFT_OUT: np.zeros(4, dtype=np.int64)})
+    assert (drawn.cost.delta, [part.granted.epsilon for part in split_budget(asked)]) == (0, [1])
 
 
 def deciles(groups, cells):

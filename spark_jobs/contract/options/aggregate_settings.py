@@ -42,6 +42,11 @@ class AggregatesSettings(Settings):
         """The bounds on the cells of one unit, and on its rows in each; None if only its rows are bounded."""
         return None
 
+    @property
+    def noise_bound(self) -> GroupBound | None:
+        """The bound on one unit for all of whose rows Gaussian noise is made together; None if for each row alone."""
+        return self.group_bound
+
     @model_validator(mode="after")
     def _weigh_tables(self) -> Self:
         weights, tables = self.weights, 1 + len(self.marginals)

@@ -22,7 +22,13 @@ from spark_jobs.contract.options.measures import (
     value_lines,
 )
 from spark_jobs.contract.options.metrics import in_full
-from spark_jobs.contract.options.row_bound import OF_ROWS, RowBoundOptions, require_group_bound, require_within_unit
+from spark_jobs.contract.options.row_bound import (
+    OF_ROWS,
+    RowBoundOptions,
+    require_group_bound,
+    require_within_unit,
+    rows_of,
+)
 from spark_jobs.contract.options.unit_totals import require_totals, require_unit
 from spark_jobs.contract.privacy import GroupBound
 from spark_jobs.contract.published import Result
@@ -295,12 +301,6 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         require_group_bound(self.max_groups, self.max_rows_per_group, totals=bool(self.unit_totals))
         if self.unit_totals:
             require_totals(self.max_groups, self.max_rows_per_group, self.measures)
-        if self.max_rows is not None and self.method == "gaussian":
-            raise InvalidRequest(
-                "method", self.method, "must be auto or k_norm if max_rows is given, because the table then spends no "
-                "delta",
-                "leave out method or max_rows",
-            )  # fmt: skip
         return self
 
     @property
@@ -311,6 +311,12 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
         if self.max_groups is None or self.max_rows_per_group is None:
             return None
         return GroupBound(self.max_groups, self.max_rows_per_group)
+
+    @property
+    def noise_bound(self) -> GroupBound | None:
+        """That of its groups, or of its rows wherever they are, where the request bounds them."""
+        rows = rows_of(self.max_rows)
+        return self.group_bound if rows is None else GroupBound(1, rows)
 
     @property
     def of_unit_totals(self) -> bool:
@@ -330,7 +336,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
                     "name the unit's column: distinct values of other columns are not counted",
                 )  # fmt: skip
         require_within_unit(bound, unit)
-        self.require_row_bound(unit, alone=bound is None and self.max_groups is None and not self.approximate)
+        self.require_row_bound(unit, alone=bound is None and self.max_groups is None and not self.discovers)
 
     @property
     def statistic(self) -> AggregateCells:
@@ -350,7 +356,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
     @property
     def accepts_delta(self) -> bool:
         """Whether the table gets a share of the budget's delta, if there is any."""
-        return self.discovers or (self.method in ("auto", "gaussian") and self.max_rows is None)
+        return self.discovers or self.method in ("auto", "gaussian")
 
     @property
     def accepts_rho(self) -> bool:

@@ -142,7 +142,7 @@ class RowBoundOptions(Options):
         shown = bound.rows if isinstance(bound, ReleasedBound) else bound
         if not alone:
             raise InvalidRequest(
-                "max_rows", shown, "cannot be combined with max_groups, method: gaussian or keys: discover",
+                "max_rows", shown, "cannot be combined with max_groups or keys: discover",
                 "leave max_rows out, or leave the other option out",
             )  # fmt: skip
         if unit.column is None:

@@ -78,12 +78,12 @@ def gaussian_costs(
     quantiles = sum(len(measure.quantiles) for measure in design.measures)
     epsilons = [_kept(exact_difference(whole, *[share(whole, 1 + quantiles)] * quantiles)) for whole in wholes]
     try:
-        rho = rho_of_row(exact_sum(*epsilons), delta, options.group_bound)
+        rho = rho_of_row(exact_sum(*epsilons), delta, options.noise_bound)
     except InvalidRequest:
         if options.method == "gaussian":
             raise
         return None
-    bound, rhos = options.group_bound, shares_of(rho, options.weights, len(wholes))
+    bound, rhos = options.noise_bound, shares_of(rho, options.weights, len(wholes))
     costs = GaussianCosts(epsilons=tuple(epsilons), rhos=rhos, bound=bound)
     numbers = 1 + len(design.terms)
     together = [share(one, 2) if by is Neighbours.REPLACE_ONE else one for one in epsilons]
