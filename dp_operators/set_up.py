@@ -198,7 +198,7 @@ class SetUp:
         for path in (self.version, self.request_file, *([self.dag_file] if self.dag else [])):
             if path.exists():
                 raise InvalidRequest(
-                    "account", self.account, f"must be new, and {path} exists",
+                    "account", self.account, f"must be new, but {path} exists already",
                     "choose another name, or another folder",
                 )  # fmt: skip
 

@@ -107,7 +107,9 @@ def _numeric(given: str | None, header: Header, types: Mapping[str, str], form: 
         return _answered(given, question, lambda text: columns_of(text, header, what="numbers"), default="")
     if given or form.model_dump():
         field = "numbers" if given else "file_form"
-        raise InvalidRequest(field, given, "is for csv files; a Parquet file has types", "leave it out")
+        raise InvalidRequest(
+            field, given, "must be left out for a Parquet file, whose columns have types already", "leave it out"
+        )
     return tuple(column for column, of in types.items() if of in _NUMBERS or of.startswith("decimal("))
 
 

@@ -104,7 +104,7 @@ def test_a_second_account_shares_ledger_and_salt(
     [binding] = ledger.account("fees").bindings.values()
     assert [column.get("domain") for column in binding["columns"]] == [None, "between 0 and 200", None, None]
     again = refused(str(file), "--folder", str(tmp_path), *OPTIONS, capsys=capsys)
-    assert "account: got 'fees'; must be new, and" in again
+    assert "account: got 'fees'; must be new, but" in again
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_what_only_csv_files_have_is_refused_of_a_parquet_file(
     file = tmp_path / "churn.parquet"
     pq.write_table(pa.table({"fee": [1.5], "left": [True], "score": [0.5]}), file)
     options = ["--account", "x", "--unit-column", "", "--folder", str(tmp_path / "new")]
-    assert "numbers: got '1'; is for csv files" in refused(str(file), *options, "--numbers", "1", capsys=capsys)
+    assert "numbers: got '1'; must be left out for" in refused(str(file), *options, "--numbers", "1", capsys=capsys)
     labels = ["--outcome", "left", "--positive", "true", "--negative", "false", "--score", "score", "--public-model"]
     assert "outcome: got 'left'; must be a column of texts" in refused(str(file), *options, *labels, capsys=capsys)
     file.write_bytes(b"PAR1")

@@ -87,7 +87,7 @@ class LedgerFrozen(InvalidRequest):
             "ledger",
             None,
             f"is frozen ({why}) and can only be read",
-            "use the ledger there"
+            "use the ledger to which it was moved"
             if why.startswith("moved to ")
             else "run `dp-budget reconcile` for every folder of releases, and then `dp-budget thaw`",
         )

@@ -93,7 +93,12 @@ def _leave(connection: Connection, source: PrivacyLedger, target: PrivacyLedger,
     token, contents = secrets.token_hex(16), _read(connection)
     _database(target).alone(lambda copy: _write(copy, contents, token, source.name, target.name))
     if not target.verify():
-        raise InvalidRequest("to", target.name, "must verify after the copy, and does not", "drop it and move again")
+        raise InvalidRequest(
+            "to",
+            target.name,
+            "must pass verification after the copy, and does not",
+            "drop the copy, and move the ledger again",
+        )
     details = {"to": target.name, "copy": token, "frozen": contents[audit_head.name][0]["frozen"]}
     reason = f"moved to {target.name}"[:500]
     audit.append(

@@ -120,8 +120,8 @@ def _request(text: str, ledger: PrivacyLedger) -> ReleaseRequest | Written[Relea
     if unhashed or _names_release(model) or _names_release(fields.get("diagnostics")):
         raise InvalidRequest(
             "request", None,
-            "must not name an earlier release or a saved model without its hash: this page reads neither",
-            "ask `dp-budget run --dry-run`",
+            "must not name an earlier release, or a saved model without its hash, because this page reads neither",
+            "use `dp-budget run --dry-run`",
         )  # fmt: skip
     return read_written(ReleaseRequest, with_references(fields, ledger))
 

@@ -144,7 +144,7 @@ class Place:
             )  # fmt: skip
         if len(parts) > 3 and _SELECTOR.fullmatch(parts[-1]):
             raise InvalidRequest(
-                what, name, "must not end in what Iceberg takes for a branch, a tag or a time of a table",
+                what, name, "must not end in a part that Iceberg reads as a branch, a tag or a time of a table",
                 "name the table itself, and pin a snapshot by its number in snapshot.table_version",
             )  # fmt: skip
         full = ".".join([_DEFAULT_CATALOG, *parts] if len(parts) == 2 else parts).lower()

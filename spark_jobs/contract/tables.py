@@ -110,8 +110,9 @@ class TableSource(Frozen):
             )  # fmt: skip
         if self.path is not None and self.format in VERSIONED_FORMATS and self.snapshot.table_version is None:
             raise InvalidRequest(
-                f"snapshot.{self.snapshot.form}", None, f"must be table_version for the format {self.format}",
-                "name the number of its version or snapshot",
+                f"snapshot.{self.snapshot.form}", None, "must be replaced by table_version for the format "
+                f"{self.format}",
+                "pin the table by the number of its version or snapshot",
             )  # fmt: skip
         self._require_partitioning()
         _ = self.place  # raises now if the path or the name is not allowed

@@ -95,7 +95,7 @@ def read(
         length = int.from_bytes(signed[:4], "big")
         header = _HEADER.validate_json(signed[4 : 4 + length], strict=True)
     except (InvalidSignature, ValueError):
-        raise MessageRejected(f"a message of {sender.name} has no valid signature of it") from None
+        raise MessageRejected(f"a message of {sender.name} has no valid signature by this participant") from None
     place = {"agreement": agreement.sha256, "sender": sender.name, "turn": turn, "recipient": recipient}
     for name, value in {"version": VERSION, **place}.items():
         if getattr(header, name) != value:

@@ -317,7 +317,7 @@ def test_an_account_says_the_groups_bounds_and_steps() -> None:
             "diagnostics.by.values: got 'west'; must be a value",
         ),
         ({"measures": [{"of": "age", "bounds": [0, 500]}]}, "diagnostics.measures.bounds: got '[0, 500]'"),
-        ({"measures": [{"of": "price", "step": 0.5}]}, "diagnostics.measures.step: got 0.5; contradicts"),
+        ({"measures": [{"of": "price", "step": 0.5}]}, "diagnostics.measures.step: got 0.5; must agree with"),
         ({"by": [{"column": "at", "every": "year", "end": "2030-01-01"}]}, "diagnostics.by: got"),
     ],
 )

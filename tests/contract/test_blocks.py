@@ -41,7 +41,7 @@ def test_expression_is_read_from_text_and_written_back(text: str, by: str, colum
         ("day", "must have a form such as 'day(visited_at)'"),
         ("day()", "must have a form such as"),
         ("week(d)", "name one of value, year, month, day, hour and a column"),
-        ("day(d: 1, 2)", "must be distinct, and are allowed only in an expression by value"),
+        ("day(d: 1, 2)", "are allowed only in an expression by value"),
         ("value(r: a, a)", "must be distinct"),
         ("value(r: a, )", "values"),
     ],

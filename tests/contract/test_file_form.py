@@ -78,9 +78,9 @@ def test_a_form_that_no_file_has_is_refused_in_one_line(option: str, told: str) 
 @pytest.mark.parametrize(
     ("form", "file_form", "told"),
     [
-        ("parquet", {"decimal": ","}, "is for csv and JSON files"),
-        ("json", {"separator": ";"}, "is for csv files"),
-        ("json", {"encoding": "cp1252"}, "is for csv files"),
+        ("parquet", {"decimal": ","}, "describes csv and JSON files"),
+        ("json", {"separator": ";"}, "describes csv files"),
+        ("json", {"encoding": "cp1252"}, "describes csv files"),
     ],
 )
 def test_a_form_of_files_that_have_none_is_refused(form: str, file_form: dict[str, str], told: str) -> None:

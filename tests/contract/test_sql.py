@@ -327,7 +327,7 @@ def test_the_order_and_the_limit_are_of_released_figures(released: Callable[[str
         ("SELECT COUNT(x, y) FROM a", "COUNT of several columns"),
         ("SELECT x FROM a GROUP BY x", "a count or a figure"),
         ("SELECT x, COUNT(*) FROM a", "x is neither grouped by"),
-        ("SELECT COUNT(*) AS n, SUM(x) AS n FROM a", "each column of the answer once"),
+        ("SELECT COUNT(*) AS n, SUM(x) AS n FROM a", "each column of the answer a different name"),
         ("SELECT COUNT(*) FROM a WHERE x IN (SELECT y FROM b)", "IN"),
         ("SELECT COUNT(*) FROM a WHERE RAND() < 1", "RAND"),
         ("SELECT SUM(reflect('a')) FROM a", "REFLECT"),
@@ -391,7 +391,7 @@ def test_what_sqlite_cannot_compute_is_refused_before_anything_is_charged(column
 
 
 def test_an_end_of_an_interval_has_a_name_of_its_own() -> None:
-    with pytest.raises(InvalidRequest, match="each column of the answer once"):
+    with pytest.raises(InvalidRequest, match="each column of the answer a different name"):
         SqlStatement.parse("SELECT COUNT(*) AS n, SUM(x) AS N_lower FROM customers")
 
 

@@ -208,7 +208,7 @@ def test_a_snapshot_that_is_none_is_refused_for_nothing(
     [
         ({"table_version": 3}, "must be of a format that Spark can read", ("void",)),
         ({"table_version": "main"}, "should be a valid integer", ()),
-        ({"path_version": "v1"}, "must be table_version for the format", ()),
+        ({"path_version": "v1"}, "must be replaced by table_version for the format", ()),
     ],
 )
 @IN_ONE_JAVA

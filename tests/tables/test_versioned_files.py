@@ -108,7 +108,7 @@ def test_a_version_that_is_gone_and_another_schema_are_refused_in_one_line(
 @pytest.mark.parametrize("snapshot", [{"path_version": "v1"}, {"partition": {"day": "1"}}])
 def test_a_folder_or_a_partition_is_no_state_of_such_a_table(table: Path, snapshot: dict[str, Any]) -> None:
     for name in OPTIONS:
-        with pytest.raises(InvalidRequest, match="must be table_version for the format"):
+        with pytest.raises(InvalidRequest, match="must be replaced by table_version for the format"):
             source(table, name, 1, snapshot=snapshot)
 
 

@@ -81,11 +81,12 @@ class BlockExpression(Frozen):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.values is not None and (self.by is not BlockBy.VALUE or len(set(self.values)) != len(self.values)):
+        if self.values is not None and self.by is not BlockBy.VALUE:
             raise InvalidRequest(
-                "values", ", ".join(self.values), "must be distinct, and are allowed only in an expression by value",
-                "list each value once, or leave the values out",
-            )  # fmt: skip
+                "values", ", ".join(self.values), "are allowed only in an expression by value", "leave the values out"
+            )
+        if self.values is not None and len(set(self.values)) != len(self.values):
+            raise InvalidRequest("values", ", ".join(self.values), "must be distinct", "list each value once")
         for value in self.values or ():
             if _ends(value) is not None:
                 raise InvalidRequest(

@@ -177,7 +177,7 @@ class Measured(Frozen):
         if self.steps > MAX_STEPS:
             raise InvalidRequest(
                 "step", self.step, f"must leave at most {MAX_STEPS:,} steps between the bounds",
-                "give narrower bounds, or leave it out",
+                "give narrower bounds, or leave step out",
             )  # fmt: skip
         if len(set(self.figures)) < len(self.figures):
             raise InvalidRequest(

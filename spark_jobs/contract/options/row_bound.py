@@ -56,8 +56,8 @@ def row_bound(value: Any) -> Any:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_ROWS:
         raise InvalidRequest(
-            "", value, f"must be a whole number from 1 to {MAX_ROWS}, auto, or a release that has chosen one",
-            "give a number of rows, or leave it out for the account's",
+            "", value, f"must be a whole number from 1 to {MAX_ROWS}, auto, or a release that has chosen such a number",
+            "give a number of rows, or leave it out to use the account's bound",
         )  # fmt: skip
     return value
 

@@ -108,5 +108,5 @@ def require_no_lookup(node: Any, lookups: Mapping[str, SqlLookup]) -> None:
     for part in node.walk() if lookups else ():
         if type(part).__name__ == "Column" and part.table in lookups:
             raise NotAllowedError(
-                f"{part.sql()} can only be grouped by", "leave it out elsewhere; HAVING can name its groups"
+                f"{part.sql()} may be used only in GROUP BY", "leave it out elsewhere, or filter its groups in HAVING"
             )

@@ -90,7 +90,7 @@ class ReleasedColumns:
         self.dimensions = tuple(self._dimension(node) for node in _grouped(group, plain, self._aliases))
         self._columns = tuple(self._rewritten(node) for node in plain)
         if not self._figures:
-            raise NotAllowedError("must ask for a count or a figure of numbers", f"use {_AGGREGATES}")
+            raise NotAllowedError("must select a count or a figure of numbers", f"use {_AGGREGATES}")
         measured = {
             figure.of
             for figure in self._figures
@@ -114,7 +114,8 @@ class ReleasedColumns:
         for alias, lookup in self._lookups.items():
             if lookup.name not in used:
                 raise NotAllowedError(
-                    f"JOIN {lookup.name} has no column in GROUP BY", f"add one, such as {alias}.region, or leave it out"
+                    f"JOIN {lookup.name} has no column in GROUP BY",
+                    f"group by a column of the lookup, such as {alias}.region, or leave the JOIN out",
                 )
 
     @property
@@ -152,7 +153,9 @@ class ReleasedColumns:
                 columns += [nodes.alias_(column, title, quoted=True) for column, title in ends]
         titles = [str(column.alias).lower() for column in columns]
         if len(set(titles)) < len(titles):
-            raise NotAllowedError("must name each column of the answer once", "give one of them another name with AS")
+            raise NotAllowedError(
+                "must give each column of the answer a different name", "rename one of the two columns with AS"
+            )
         query = nodes.select(*columns).from_(TABLE)
         if having is not None:
             query = query.where(self._rewritten(having.this))
