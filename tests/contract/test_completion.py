@@ -295,7 +295,7 @@ def test_a_request_may_narrow_the_scale_of_a_column_of_scores() -> None:
         ({"score": "x", "step": 1e-6}, "model.step: got 1e-06; must leave at most 65,536 values, not 1,000,001"),
         ({"score": "x", "scale": "cube"}, "model.scale: got 'cube'; must be one of linear, log, logit"),
         ({"score": "x", "scale": "logit", "step": 1}, "model.step: .* may not be given with scale: logit"),
-        ({"score": "x", "scale": "log", "step": 0.5}, "model.step: .* may not be given with scale: log"),
+        ({"score": "x", "scale": "log", "step": 0.5}, "model.step: .* cannot be combined with scale: log"),
         ({"score": "x", "bounds": [0, 1], "scale": {"kind": "logit"}}, "model.scale: .* if bounds or a step are given"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_table_without_values_has_counts_of_the_usual_shape(grid, rows):
         ({"lower": 0, "upper": 1e9, "step": 0.5}, "step: got 0.5; must be above 0 and at least a billionth"),
         ({"lower": 0, "upper": 1, "step": 0.0}, "step: got 0.0; must be above 0"),
         ({"lower": 0, "upper": 1, "step": float("nan")}, "step: got nan; must be above 0"),
-        ({"lower": 0, "upper": 8, "scale": "log", "step": 1}, "step: got 1; may not be given with scale: log"),
+        ({"lower": 0, "upper": 8, "scale": "log", "step": 1}, "step: got 1; cannot be combined with scale: log"),
     ],
 )
 def test_grids_that_make_no_sense_are_refused_in_a_line(fields, line):
