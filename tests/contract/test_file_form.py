@@ -51,7 +51,7 @@ def test_what_is_not_declared_leaves_no_trace_in_a_binding() -> None:
         ("encoding=rot13", "must be utf-8 or an encoding of one byte"),
         ("encoding=a\0b", "must be utf-8 or an encoding of one byte"),
         ("thousands=.", "must differ from decimal"),
-        ("thousands=x", "must be one of"),
+        ("thousands=x", "must be a comma, a dot"),
         ("decimal=;", "must be a dot or a comma"),
         ("separator=ab", "must be one character"),
         ("separator=", "must be one character"),
