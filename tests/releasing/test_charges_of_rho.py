@@ -19,7 +19,9 @@ from dp_operators.releasing.affordability import AffordabilityCheck
 from dp_operators.releasing.inspection import check_release_folder
 from dp_operators.releasing.reconciling import reconcile
 from spark_jobs.contract import InvalidRequest, Release
+from spark_jobs.contract.odds import gaussian_excess
 from spark_jobs.contract.request import ReleaseRequest
+from spark_jobs.mechanisms.zcdp import rho_within
 from tests.support import fake_application
 from tests.support.accounts import bound
 from tests.support.commands import Command
@@ -126,6 +128,35 @@ def test_gaussian_noise_needs_a_delta_or_a_rho(lab: Lab, monkeypatch: pytest.Mon
     with_draw(monkeypatch, noise=[{"gaussian": "0.000001"}])
     with pytest.raises(ReleaseRejected, match="too small for its cost"):
         lab.release(runner=HereRunner())
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_gaussian_noise_for_a_delta_leaves_no_more_than_the_delta(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """The rho that is within epsilon and delta passes; with half the noise the delta would be 2,900 times as large."""
+    place = Path(lab.url.removeprefix("sqlite:///"))
+    place.unlink()
+    ledger = new_ledger(place)
+    ledger.open_account(
+        "people", composition="approximate", epsilon="10", delta="1e-5", tables=[bound(TABLE)], outputs=[lab.output],
+        actor="admin",
+    )  # fmt: skip
+    ledger.close()
+    asked = table(lab.output, diagnostics=[{**ENTRY, "method": "gaussian"}], budget={"epsilon": "1", "delta": "1e-6"})
+    with_draw(monkeypatch, noise=[{"gaussian": str(times * rho_within(1, "1e-6"))}])
+    if times == 1:
+        assert lab.release(request=asked, runner=HereRunner()).uri
+        return
+    with pytest.raises(ReleaseRejected, match="too small for its cost"):
+        lab.release(request=asked, runner=HereRunner())
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "50", "600"])
+@pytest.mark.parametrize("delta", ["1e-3", "1e-9", "1e-20"])
+def test_the_exact_delta_of_gaussian_noise_tells_its_rho_from_four_times_it(epsilon: str, delta: str) -> None:
+    rho = float(rho_within(epsilon, delta))
+    assert gaussian_excess(float(epsilon), rho) <= float(delta) < gaussian_excess(float(epsilon), 4 * rho)
 
 
 def test_a_charge_of_rho_that_a_ledger_forgot_is_entered_again(counted: Lab, tmp_path: Path) -> None:
