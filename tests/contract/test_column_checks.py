@@ -53,11 +53,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "level that is no number": (
         {"model": {**LINEAR, "categorical": {"county": {"north": 1.0}}}},
-        "model.categorical.county: got 'north'; must be a value of a column of type integer",
+        "model.categorical.county: got 'north'; must be a value that a column of type integer",
     ),
     "level of a fit": (
         {"diagnostics": [{**FIT, "categorical": {"insured": ["yes", "no"]}}]},
-        "diagnostics.categorical.insured: got 'yes'; must be a value of a column of type boolean",
+        "diagnostics.categorical.insured: got 'yes'; must be a value that a column of type boolean",
     ),
     "outcome that is text": (
         {"diagnostics": [{**LINE, "y": "upper(name)"}]},
