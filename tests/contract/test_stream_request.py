@@ -77,7 +77,7 @@ def test_states_of_a_group_are_neighbours() -> None:
         ),
         (
             {"monitors": [{"kind": "low", "window": 25, "threshold": 5}]},
-            "monitors[0].window: got 25; must be at most 24, because low needs a window (25 steps), and the stream has 24",
+            "monitors[0].window: got 25; must be at most 24, because low needs a window (25 steps)",
         ),
         ({"method": {"kind": "local_level", "max_group": 3}}, "method.local_level.max_group: "),
         (
