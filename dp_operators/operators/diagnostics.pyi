@@ -598,7 +598,8 @@ class AggregatesOperator(DiagnosticOperator):
         confidence: nominal level of intervals.
         method: the noise of rows and sums: ``k_norm`` (drawn jointly for a cell; pure), ``gaussian`` (spends delta), or
             ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. ``auto`` is
-            ``k_norm`` if the budget has no delta, and ``gaussian`` if the budget is one of rho.
+            ``k_norm`` if the budget has no delta, and ``gaussian`` if the budget is one of rho. For discovered keys,
+            ``auto`` also compares thresholds, and is ``k_norm`` without ``max_groups``.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all combinations of their groups; without dimensions, there is one cell of all rows. If keys
             are discovered, which spends a delta, there is only one dimension.
@@ -606,7 +607,8 @@ class AggregatesOperator(DiagnosticOperator):
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
             Rows are always counted; rows without a value of one of the measures are counted separately.
         max_groups: the most cells in which one unit is used; a secret order chooses these cells. None bounds only the
-            rows of a unit.
+            rows of a unit. With discovered keys, the most keys of one unit, which has one row in each; noise may then
+            be Gaussian.
         max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of
             ``max_groups`` and ``max_rows_per_group`` is at most ``unit.max_rows``; the noise is calibrated to this
             product.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.application.points import point_grid
 from spark_jobs.application.sum_statistics import ROW_SUMMATIONS
 from spark_jobs.contract.left_out import CAUSE
-from spark_jobs.contract.options import AggregateCells, PointCells, PointSums, Statistic
+from spark_jobs.contract.options import AggregateCells, DiscoverableCells, PointCells, PointSums, Statistic
 from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.contract.request import ReleaseRequest
 
@@ -85,9 +85,11 @@ def within_units(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None
     # a row that does not count must not take the place of one that does
     of_several = zip(keys, request.statistics, strict=True) if request.rows_of_unit > 1 else ()
     counting = {key: one for key, one in of_several if isinstance(one, AggregateCells) and one.of_units is not None}
+    groups = _groups(request)
+    of_keys = groups is not None and groups.later is not None  # one row of a unit is left in each key
     kept = bound_contributions(
         rows, unit=bounded, keys=[*keys, CAUSE], salt=salt, spare=_spare(request), row_id=row_id, cause=CAUSE,
-        with_unit=request.rows_of_unit > 1, groups=_groups(request), by_sorting=by_sorting,
+        with_unit=request.rows_of_unit > 1 and not of_keys, groups=groups, by_sorting=by_sorting,
     )  # fmt: skip
     for key, statistic in counting.items():
         kept = with_units(kept, key, UNIT, statistic)
@@ -95,15 +97,19 @@ def within_units(rows: DataFrame, request: ReleaseRequest, *, row_id: str | None
 
 
 def _groups(request: ReleaseRequest) -> GroupsOfRows | None:
-    """The limit of a unit's groups, which are the cells of the only statistic of a request that has one."""
+    """The limit of a unit's groups, which are the cells or keys of the only statistic of a request that has one."""
     from pyspark.sql import functions as sf
 
     from spark_jobs.statistics.spark.aggregates import cell_of
+    from spark_jobs.statistics.spark.discovered_keys import key_of, lacks_values
     from spark_jobs.tables.contribution import GroupsOfRows
 
     if request.group_bound is None:
         return None
-    return GroupsOfRows(cell_of(sf.col(*key_names(request))), request.group_bound)
+    row = sf.col(*key_names(request))
+    if isinstance(request.statistics[0], DiscoverableCells):
+        return GroupsOfRows(key_of(row), request.group_bound, lacks_values(row))
+    return GroupsOfRows(cell_of(row), request.group_bound)
 
 
 def _spare(request: ReleaseRequest) -> Column:

@@ -203,7 +203,7 @@ class BudgetPart:
         with localcontext(prec=KEPT_DIGITS, rounding=ROUND_CEILING):
             of_rho = None if rho is None else +rho * (1 if self.of_groups else rows**2)
         law = LossLaw.ANY if rho is None and rows > 1 else spent.law
-        whole = self.of_groups and rho is not None
+        whole = self.of_groups and spent.delta > 0
         delta = self.granted.delta if whole else delta_of_rows(spent.epsilon, spent.delta, rows)
         return PartSpending(label=label, epsilon=of_unit, delta=delta, law=law, rho=of_rho)
 

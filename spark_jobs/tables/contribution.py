@@ -47,10 +47,12 @@ class GroupsOfRows(NamedTuple):
     Attributes:
         group: the group of a row, as an expression in the key columns; null for a row that counts in no group.
         bound: the largest number of groups of a unit, and of the unit's rows in one group.
+        later: whether a row comes after all rows of its unit and group for which this is false; None for no such order.
     """
 
     group: Column
     bound: GroupBound
+    later: Column | None = None
 
 
 def bound_contributions(
@@ -163,7 +165,8 @@ def _of_few_groups(
     group_rank = sf.when(sf.col(_GROUP).isNotNull(), sf.xxhash64(_SALT, _UNIT, _GROUP))
     placed = placed.withColumn(_GROUP_RANK, group_rank)
     group_place = sf.dense_rank().over(Window.partitionBy(_UNIT).orderBy(sf.isnull(_GROUP), _GROUP_RANK, _GROUP))
-    row_place = sf.row_number().over(Window.partitionBy(_UNIT, _GROUP).orderBy(_RANK, *names))
+    turns = [] if groups.later is None else [groups.later]
+    row_place = sf.row_number().over(Window.partitionBy(_UNIT, _GROUP).orderBy(*turns, _RANK, *names))
     placed = placed.withColumn(_GROUP_PLACE, group_place).withColumn(_ROW_PLACE, row_place)
     fits = (sf.col(_GROUP_PLACE) <= groups.bound.groups) & (sf.col(_ROW_PLACE) <= groups.bound.rows)
     turn = sf.when(sf.col(_GROUP).isNotNull(), sf.when(fits, 0).otherwise(2)).otherwise(sf.when(counts, 2).otherwise(1))

@@ -18,6 +18,7 @@ from spark_jobs.contract.options import (
     Statistic,
     ValueCells,
 )
+from spark_jobs.contract.options.aggregates import DiscoverableCells
 from spark_jobs.contract.options.rows_per_unit import UnitRowCells
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.tables import ColumnsModel, Label, LinearModel, LogisticModel, Model, SparkMLModel
@@ -273,4 +274,6 @@ def _in_few_groups(request: ReleaseRequest) -> str:
     bound = request.group_bound
     if bound is None:
         return ""
+    if isinstance(request.statistics[0], DiscoverableCells):
+        return f", of at most {bound.groups} keys of {request.statistics[0].dimension.column}, with one row in each"
     return f", of at most {bound.groups} cells of the table and at most {bound.rows} in one of them"

@@ -150,7 +150,7 @@ def parsed(**options: Any) -> AggregatesOptions:
             {"unit_totals": True, "max_groups": 2, "measures": [PERSONS]},
             "measures: got 'units'; must have only the figures mean, sum, variance, sd and quantiles of",
         ),
-        ({"unit_totals": True, "max_groups": 2, "by": [PAGE]}, "max_groups: got 2; must be left out if keys are"),
+        ({"unit_totals": True, "max_groups": 2, "by": [PAGE]}, "unit_totals: got True; must be left out if keys are"),
         ({"max_groups": 0, "max_rows_per_group": 1}, "max_groups: got 0; must be a whole number from 1 to 1000000"),
         ({"max_groups": 1, "max_rows_per_group": 1.5}, "max_rows_per_group"),
         (
@@ -171,7 +171,10 @@ def parsed(**options: Any) -> AggregatesOptions:
             {"by": [PAGE], "measures": [{**SPEND, "figures": ["mean", "sd"]}]},
             "measures: got ['spend']; must have no figures other than mean and sum if keys are discovered",
         ),
-        ({"by": [PAGE], "max_groups": 2, "max_rows_per_group": 1}, "max_groups: got 2; must be left out if keys are"),
+        (
+            {"by": [PAGE], "max_groups": 2, "max_rows_per_group": 1},
+            "max_rows_per_group: got 1; must be left out if keys are",
+        ),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line(options: dict[str, Any], line: str) -> None:

@@ -12,8 +12,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from dp_operators.budget.mechanism_events import drawn_events
 from dp_operators.release_check import check_release
-from spark_jobs.application.draft import draft
+from spark_jobs.application.draft import draft, results_of
 from spark_jobs.application.run import measure as measure_request
 from spark_jobs.contract.errors import InvalidRequest
 from spark_jobs.contract.expected_table import ExpectedTable
@@ -83,7 +84,11 @@ class TestForm(DiagnosticSuite):
             measures=[SPEND],
         )
     )
-    settings = [{"epsilon": "0.5", "delta": "1e-6", "neighbours": neighbours} for neighbours in Neighbours]
+    settings = [
+        {"epsilon": "0.5", "delta": "1e-6", "neighbours": neighbours, "method": method}
+        for neighbours in Neighbours
+        for method in ("auto", "gaussian")
+    ]
     sizes_follow_noise = True
 
     def check_form(self, result, options):
@@ -112,22 +117,26 @@ def test_one_row_of_a_unit_counts_in_each_key_and_one_with_all_values():
 
 SIZES = np.array([3, 8, 12, 15, 18, 20, 22, 25, 30, 60])
 """Keys are released above 10.8 noisy rows with one measure and 12.3 with two, of 3 units at least."""
+LARGER = np.array([5, 14, 18, 22, 26, 30, 34, 40, 50, 90])
+"""Likewise with Gaussian noise, above 18.5 and 21.9."""
 COPIES = 6_000
 
 
 @pytest.mark.verify
+@pytest.mark.parametrize("method", ["k_norm", "gaussian"])
 @pytest.mark.parametrize("measures", [1, 2])
 @pytest.mark.parametrize("shape", [(2, 5), (0.4, 0.4)], ids=["skewed", "at both ends"])
-def test_intervals_hold_given_that_a_key_is_released(measures, shape):
+def test_intervals_hold_given_that_a_key_is_released(measures, shape, method):
     """At 90%, of the released keys of each size of which there are 150 or more: at least 0.88, less three errors."""
     random = np.random.default_rng(3)
-    size = np.tile(SIZES, COPIES)
+    sizes = LARGER if method == "gaussian" else SIZES
+    size = np.tile(sizes, COPIES)
     group = np.repeat(np.arange(size.size), size)
     values = {f"v{number}": 100 * random.beta(*shape, group.size) for number in range(measures)}
     sums = SumsByKey.from_arrays(
         {"page": group, **values}, by=BY, measures=[{"of": name, "bounds": [0, 100]} for name in values]
     )
-    released = aggregates.release(sums, epsilon=1, delta="1e-3", noise=SeededNoise(4))
+    released = aggregates.release(sums, epsilon=1, delta="1e-3", method=method, noise=SeededNoise(4))
     assert len(released.keys[0]) < size.size
     place = np.array(released.keys[0]).astype(int)
     total = np.bincount(group, values["v0"], minlength=size.size)[place]
@@ -135,7 +144,7 @@ def test_intervals_hold_given_that_a_key_is_released(measures, shape):
     figures = {"count": released.count, **{name: released.of(name, "v0").values for name in ("sum", "mean")}}
     weak, seen = np.array(released.status) == WEAK, 0
     assert not np.isnan(released.of("mean", "v0").values.value[~weak]).any()
-    for rows_of_key in SIZES:
+    for rows_of_key in sizes:
         own = size[place] == rows_of_key
         if own.sum() < 150:
             continue
@@ -146,14 +155,65 @@ def test_intervals_hold_given_that_a_key_is_released(measures, shape):
     assert seen >= 6
 
 
-def request(measures=(SPEND,), **budget):
+def request(measures=(SPEND,), entry=None, unit=None, **budget):
     return ReleaseRequest.parse(
         {
             "table": {"path": "/lake/visits", "snapshot": {"path_version": "v1"}},
-            "diagnostics": [{"kind": "aggregates", "by": BY, "measures": list(measures)}],
+            "diagnostics": [{"kind": "aggregates", "by": BY, "measures": list(measures), **(entry or {})}],
+            "unit": unit or {},
             "budget": {"epsilon": "1", "delta": "1e-6", **budget},
         }
     )
+
+
+PERSONS = {"column": "person", "max_rows": 30}
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize(
+    ("entry", "kinds"),
+    [
+        ({}, {"laplace"}),
+        ({"max_groups": 2}, {"laplace"}),
+        ({"max_groups": 20}, {"gaussian"}),
+        ({"max_groups": 20, "method": "k_norm"}, {"laplace"}),
+        ({"max_groups": 2, "method": "gaussian"}, {"gaussian"}),
+        ({"method": "gaussian"}, {"gaussian"}),
+    ],
+)
+def test_a_unit_costs_what_was_asked_for_with_the_noise_of_the_rule(entry, kinds, neighbours):
+    """Its whole delta, and of epsilon all but a twentieth, which rows that do not count have."""
+    asked = request(entry=entry, unit=PERSONS)
+    [statistic] = asked.statistics
+    drawn = measure_request(asked, {statistic: summed(rows(), (SPEND,))}, charge_id="c", noise=SecureNoise())
+    [part] = drawn.parts
+    [spending] = part.spendings
+    epsilon = Decimal("0.95") if "max_groups" in entry else Decimal(1)
+    assert (
+        epsilon - Decimal("1e-15")
+        < spending.epsilon
+        <= part.cost.epsilon + Decimal("1e-20")
+        <= epsilon + Decimal("1e-20")
+    )
+    assert part.cost.delta == Decimal("1e-6")
+    assert spending.delta == pytest.approx(Decimal("1e-6"), rel=Decimal("1e-12"))
+    assert drawn.noise[0].keys() == kinds
+    [event] = drawn_events({"events": drawn.events}, max_rows=30)
+    assert Decimal(event["epsilon"]) <= epsilon
+    assert Decimal(event["delta"]) <= Decimal("1e-6")
+    manifest, files = draft(asked, drawn, key="k", rules=())
+    check_release(manifest, files.get)
+
+
+def test_a_bound_on_a_persons_keys_has_more_of_them_released():
+    """At 20 keys of a person, by the thresholds: 127 noisy rows with the bound, and 324 by its rows alone."""
+    limits = []
+    for entry in ({}, {"max_groups": 20}):
+        asked = request((), entry, {"column": "person", "max_rows": 20})
+        [statistic] = asked.statistics
+        drawn = measure_request(asked, {statistic: summed(rows(), ())}, charge_id="c", noise=SecureNoise())
+        limits.append(results_of(asked, drawn)[0]["aggregates"].released_above)
+    assert limits[1] < limits[0] / 2.5
 
 
 @pytest.mark.parametrize("number", [0, 3000])
@@ -207,6 +267,22 @@ def test_a_forecast_is_of_keys_of_a_thousand_rows():
     ("make", "line"),
     [
         (lambda: request(delta="0"), "budget.delta: got '0'; must be above 0 for aggregates with these options"),
+        (
+            lambda: request(entry={"max_groups": 3, "max_rows_per_group": 1}, unit=PERSONS),
+            "max_rows_per_group: got 1; must be left out if keys are discovered: a unit has one row in each",
+        ),
+        (
+            lambda: request(entry={"max_groups": 3, "unit_totals": True}, unit=PERSONS),
+            "unit_totals: got True; must be left out if keys are discovered: a unit has one row in each",
+        ),
+        (
+            lambda: request(entry={"max_groups": 31}, unit=PERSONS),
+            "max_groups: got '31 groups of 1'; must allow for at most unit.max_rows, 30, rows of a unit together",
+        ),
+        (
+            lambda: aggregates.release(summed(rows()), epsilon=1, method="gaussian"),
+            "delta: got 0; must be above 0, and small beside",
+        ),
         (lambda: AggregateSums.from_arrays({"page": ["a"]}, by=BY), "by: got 'page'; must have public groups"),
         (lambda: summed(rows(), by=[{"column": "page", "values": ["/1"]}]), "by: must be one dimension with keys: dis"),
         (lambda: SumsByKey.from_arrays({}, by=BY), "columns: got 'page'; must be among the columns"),

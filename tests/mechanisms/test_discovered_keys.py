@@ -9,11 +9,11 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import gamma
+from scipy.stats import gamma, norm
 
 from spark_jobs.contract.errors import InvalidRequest
-from spark_jobs.contract.privacy import Neighbours
-from spark_jobs.mechanisms import cell_sums, discovered_keys
+from spark_jobs.contract.privacy import GroupBound, Neighbours, share
+from spark_jobs.mechanisms import cell_gaussian, cell_sums, discovered_keys
 from spark_jobs.mechanisms.discovered_keys import counted, key_threshold, noisy_keys, tail_of_rows
 from spark_jobs.mechanisms.noise import SecureNoise, SeededNoise
 from tests.support.noises import Recording
@@ -41,6 +41,14 @@ def release(batches, *, steps=(), epsilon="1", delta="1e-6", min_units=1, neighb
     return noisy_keys(batches, list(steps), min_units=min_units, max_keys=max_keys, **terms)
 
 
+def of_units(keys, *, measures=0, method="auto", epsilon=1, delta="1e-6", neighbours=ADDED, noise=None):
+    """A release of no key, of units of so many keys."""
+    return noisy_keys(
+        [], [128] * measures, min_units=1, max_keys=9, epsilon=share(Decimal(epsilon), keys), delta=Decimal(delta),
+        neighbours=neighbours, noise=noise or SeededNoise(1), bound=GroupBound(keys, 1), method=method,
+    )  # fmt: skip
+
+
 def drawn(steps, epsilon="1", neighbours=ADDED):
     none = np.zeros(0, dtype=np.int64)
     empty = np.zeros((len(steps), 0), dtype=np.int64)
@@ -60,6 +68,65 @@ def test_a_key_is_released_half_of_the_time_from_so_many_units(numbers, epsilon,
     released = release([], steps=[128] * (numbers - 1), epsilon=epsilon, delta=delta)
     assert released.discovered.threshold == pytest.approx(threshold, abs=0.06)
     assert released.discovered.keys == ()
+
+
+@pytest.mark.parametrize(("keys", "threshold"), [(1, 24), (5, 55), (10, 80), (20, 115), (50, 186)])
+def test_with_gaussian_noise_a_key_is_released_half_of_the_time_from_so_many_units(keys, threshold):
+    """At an epsilon of 1 and a delta of 1e-6, of a unit in so many keys."""
+    released = of_units(keys, method="gaussian")
+    assert released.discovered.threshold == pytest.approx(threshold, abs=0.7)
+    rho = float(released.cells.rho)
+    chance = 1 - (1 - 5e-7) ** (1 / keys)
+    assert released.discovered.threshold == pytest.approx(1 + norm.isf(chance) / math.sqrt(2 * rho), rel=1e-4)
+
+
+def test_a_unit_of_several_keys_has_all_of_delta():
+    """With noise that is drawn together: at the threshold, the k-th part of delta for each key."""
+    released = of_units(4, method="k_norm")
+    beyond, tail = released.discovered.threshold - 1, tail_of_rows(released.cells)
+    assert 1 - (1 - tail(round(beyond) + 1)) ** 4 <= 1e-6 < 1 - (1 - tail(round(beyond))) ** 4
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "measures", "first"),
+    [(ADDED, 0, 6), (ADDED, 1, 7), (ADDED, 2, 7), (REPLACED, 0, 3), (REPLACED, 1, 4), (REPLACED, 2, 5)],
+)
+def test_noise_is_gaussian_from_so_many_keys_of_a_unit_on(neighbours, measures, first):
+    """By the product of the threshold and the standard deviation, which neither kind lowers on its own alone."""
+    for keys in (1, first - 1, first, 4 * first):
+        product, gaussian = {}, {}
+        for method in ("k_norm", "gaussian", "auto"):
+            released = of_units(keys, measures=measures, method=method, neighbours=neighbours)
+            product[method] = released.discovered.threshold * released.cells.law.stddev(1, 0)
+            gaussian[method] = released.cells.rho is not None
+        assert gaussian == {"k_norm": False, "gaussian": True, "auto": keys >= first}
+        assert product["auto"] == min(product.values())
+
+
+@pytest.mark.parametrize("unit", [1, 8])
+@pytest.mark.parametrize("rho", ["0.5", "0.003"])
+def test_the_tail_of_gaussian_noise_is_the_sum_over_the_lattice(monkeypatch, unit, rho):
+    for module in (cell_sums, cell_gaussian, discovered_keys):
+        monkeypatch.setattr(module, "UNIT", unit)
+    none = np.zeros(0, dtype=np.int64)
+    terms = {"epsilon": Decimal(1), "neighbours": ADDED, "noise": SeededNoise(1)}
+    cells = cell_gaussian.gaussian_cell_sums(
+        none, none, np.zeros((1, 0), dtype=np.int64), [4], rho=Decimal(rho), **terms
+    )
+    tail, stddev = tail_of_rows(cells), unit * math.sqrt(2 / (2 * float(rho)))
+    reach = np.arange(-int(60 * stddev), int(60 * stddev) + 1)
+    law = np.exp(-((reach / stddev) ** 2) / 2)
+    for k in (0, 1, 3, round(3 * stddev), round(6 * stddev)):
+        exact = law[reach >= k].sum() / law.sum()
+        assert exact <= tail(k) <= exact * (1 + 1e-6)
+
+
+def test_the_tail_of_gaussian_noise_on_a_fine_lattice_is_the_normal_one_and_never_below():
+    cells = of_units(3, method="gaussian").cells
+    tail, stddev = tail_of_rows(cells), cells.law.stddev(1, 0)
+    for deviations in (0.1, 2, 5, 12):
+        exact = norm.sf(deviations)
+        assert exact <= tail(round(deviations * stddev * cell_sums.UNIT)) <= exact * (1 + 1e-2)
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "2"])
@@ -113,6 +180,20 @@ def test_only_keys_of_enough_units_and_above_the_threshold_are_released():
         assert 8 in places
         assert (counted(released.cells) > 10 * released.discovered.threshold).all()
     assert released.discovered.threshold > 20 + 14
+
+
+@pytest.mark.parametrize("measures", [0, 1, 2])
+def test_gaussian_numbers_are_those_of_the_keys(measures):
+    batches = [batch_of([900, 40, 700], measures=measures), batch_of([800], measures=measures, first=3)]
+    terms = {"epsilon": Decimal(10) ** 6, "delta": Decimal("1e-9"), "neighbours": ADDED, "noise": SeededNoise(1)}
+    released = noisy_keys(
+        batches, [10] * measures, min_units=50, max_keys=99, bound=GroupBound(3, 1), method="gaussian", **terms
+    )
+    assert released.discovered.keys == ("k000000", "k000002", "k000003")
+    assert released.cells.rows == pytest.approx([900, 700, 800], abs=0.1)
+    assert (counted(released.cells) > discovered_keys.UNIT * released.discovered.threshold).all()
+    for centred in released.cells.centred[:measures]:
+        assert centred == pytest.approx(np.array([900, 700, 800]) * (2 * 3 / 10 - 1), abs=0.1)
 
 
 @pytest.mark.parametrize("steps", [(), (10,), (10, 10)])

@@ -142,7 +142,8 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
             columns and expressions with their bounds, or an outcome with its prediction, whose errors are measured.
             Rows are always counted; rows without a value of one of the measures are counted separately.
         max_groups: the most cells in which one unit is used; a secret order chooses these cells. None bounds only the
-            rows of a unit.
+            rows of a unit. With discovered keys, the most keys of one unit, which has one row in each; noise may then
+            be Gaussian.
         max_rows_per_group: with ``max_groups``, the most rows of one unit that are used in one cell. The product of
             ``max_groups`` and ``max_rows_per_group`` is at most ``unit.max_rows``; the noise is calibrated to this
             product.
@@ -211,17 +212,11 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
                 "leave figures out, or discover the keys, register them, and request the other figures for the "
                 "registered keys",
             )  # fmt: skip
-        if self.discovers and self.method == "gaussian":
+        if self.discovers and (self.max_rows_per_group is not None or self.unit_totals):
+            name = "unit_totals" if self.unit_totals else "max_rows_per_group"
             raise InvalidRequest(
-                "method", self.method, "must be auto or k_norm if keys are discovered, because the noise of k_norm "
-                "decides which keys are released",
-                "leave method out, or discover the keys, register them, and request the table for the registered keys",
-            )  # fmt: skip
-        if self.discovers and self.max_groups is not None:
-            raise InvalidRequest(
-                "max_groups", self.max_groups, "must be left out if keys are discovered",
-                "leave max_groups out: with discovered keys, a unit counts at most unit.max_rows keys, with one row in "
-                "each key",
+                name, getattr(self, name), "must be left out if keys are discovered: a unit has one row in each key",
+                f"leave {name} out: max_groups alone is the largest number of keys of a unit",
             )  # fmt: skip
         sizes = [len(dimension.labels) for dimension in self.by]
         cells = sum(math.prod(sizes[one] for one in table) for table in self.tables(self.by))
@@ -298,7 +293,8 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
 
     @model_validator(mode="after")
     def _of_few_groups(self) -> Self:
-        require_group_bound(self.max_groups, self.max_rows_per_group, totals=bool(self.unit_totals))
+        once = self.discovers or bool(self.unit_totals)
+        require_group_bound(self.max_groups, self.max_rows_per_group, once=once)
         if self.unit_totals:
             require_totals(self.max_groups, self.max_rows_per_group, self.measures)
         return self
@@ -306,7 +302,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
     @property
     def group_bound(self) -> GroupBound | None:
         """The bounds on the cells of one unit, and on its rows in each; None without ``max_groups``."""
-        if self.unit_totals and self.max_groups is not None:
+        if (self.discovers or self.unit_totals) and self.max_groups is not None:
             return GroupBound(self.max_groups, 1)
         if self.max_groups is None or self.max_rows_per_group is None:
             return None

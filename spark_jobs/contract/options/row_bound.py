@@ -171,10 +171,10 @@ def rows_of(bound: RowBound | None) -> int | None:
     return bound if isinstance(bound, int) else None
 
 
-def require_group_bound(max_groups: int | None, max_rows_per_group: int | None, *, totals: bool) -> None:
+def require_group_bound(max_groups: int | None, max_rows_per_group: int | None, *, once: bool) -> None:
     """Refuse bounds on a unit's groups, and on its rows in each, that are out of range or given without one another.
 
-    With ``totals``, only ``max_groups`` is needed.
+    If a unit counts ``once`` in a group, only ``max_groups`` is needed.
 
     Raises:
         InvalidRequest: a bound is refused.
@@ -187,7 +187,7 @@ def require_group_bound(max_groups: int | None, max_rows_per_group: int | None, 
                 f"must be a whole number from 1 to {MAX_ROWS}",
                 "give the largest number that one unit may have, such as 3",
             )
-    if not totals and (max_groups is None) != (max_rows_per_group is None):
+    if not once and (max_groups is None) != (max_rows_per_group is None):
         lacking, given = "max_groups", "max_rows_per_group"
         if max_groups is not None:
             lacking, given = given, lacking

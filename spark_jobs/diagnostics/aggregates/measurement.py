@@ -86,7 +86,8 @@ def measure_cells(statistic: AggregateSums | SumsByKey, options: AggregatesSetti
     share the rho that is possible with delta and with the epsilon that quantiles leave (``mechanisms.cell_gaussian``).
     With a budget of rho it is ``rho``-zCDP: each table has a share of rho, of which its rows and sums get one part and
     each quantile gets another (``gaussian.CostsInRho``). With discovered keys the guarantee is ``(epsilon, delta)``-DP
-    for one row, where a unit has at most one row in each key (``mechanisms.discovered_keys``).
+    for one row, where a unit has at most one row in each key, and with ``max_groups`` delta is that of a whole unit
+    (``mechanisms.discovered_keys``).
 
     Args:
         statistic: exact rows and sums of every cell, or of every key; private.
@@ -249,6 +250,8 @@ def _measure_keys(statistic: SumsByKey, options: AggregatesSettings, terms: Term
         delta=delta,
         neighbours=terms.neighbours,
         noise=terms.noise,
+        bound=options.group_bound,
+        method=options.method,
     )
     return AggregatesDraw.of(
         terms, meter, design=design, confidence=options.confidence, cells=drawn.cells, discovered=drawn.discovered

@@ -40,6 +40,16 @@ def key_row_of(key: Column, values: Sequence[Column], design: DiscoverableCells)
     return sf.when(sf.char_length(text).between(1, LONGEST_KEY) & sf.is_valid_utf8(text), of_row)
 
 
+def key_of(row: Column) -> Column:
+    """The key of a row that ``key_row_of`` made; null for none."""
+    return row.getField(_KEY)
+
+
+def lacks_values(row: Column) -> Column:
+    """Whether a row that ``key_row_of`` made has not all values."""
+    return sf.exists(row.getField(_PLACES), lambda one: one == NO_VALUE)
+
+
 def one_row_of_a_unit(df: DataFrame, row: str, unit: str, place: str) -> DataFrame:
     """One row of each unit in each key: the first one that has all values, or the first one if none has.
 
@@ -49,10 +59,9 @@ def one_row_of_a_unit(df: DataFrame, row: str, unit: str, place: str) -> DataFra
         unit: the name of the column of the unit.
         place: the name of the column of the place among the rows of the unit.
     """
-    complete = sf.forall(sf.col(row).getField(_PLACES), lambda one: one != NO_VALUE)
-    first = sf.struct(sf.when(complete, 0).otherwise(1), sf.col(place))
+    first = sf.struct(sf.when(lacks_values(sf.col(row)), 1).otherwise(0), sf.col(place))
     rows = df.where(sf.col(row).isNotNull()).select(
-        sf.col(unit), row, sf.col(row).getField(_KEY).alias(_KEY), first.alias(_PLACES)
+        sf.col(unit), row, key_of(sf.col(row)).alias(_KEY), first.alias(_PLACES)
     )
     return rows.groupBy(unit, _KEY).agg(sf.min_by(row, _PLACES).alias(row)).select(row)
 
@@ -74,7 +83,7 @@ def key_batches(df: DataFrame, row: str, design: DiscoverableCells, *, min_units
     sums = zip(_sums_of_rows(sf.col(_PLACES), len(design.measures)), names, strict=True)
     table = (
         df.where(sf.col(row).isNotNull())
-        .select(sf.col(row).getField(_KEY).alias(_KEY), places.alias(_PLACES))
+        .select(key_of(sf.col(row)).alias(_KEY), places.alias(_PLACES))
         .groupBy(_KEY)
         .agg(*(column.alias(name) for column, name in sums))
         .where(sf.col(names[1]) >= min_units)
