@@ -1,7 +1,8 @@
 """Quantiles in tables: what the choices, the counts around them and the rows lose together, in exact numbers.
 
 Every cell of the table has its own choice, so that all pairs of choices in two cells are tried. What a choice loses is
-computed from its chance with each table; what counts lose, from their noise.
+computed from its chance with each table; what counts lose, from their noise. A person of several rows may have them in
+either cell, so that all choices of all cells may change at once: the claim is for the person.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_jobs.contract.privacy import Neighbours
+from spark_jobs.contract.privacy import Neighbours, share
 from spark_jobs.diagnostics import aggregates
 from spark_jobs.mechanisms import cell_quantiles, cell_sums
 from spark_jobs.mechanisms import quantiles as of_all
@@ -101,6 +102,70 @@ class TestExactLoss(ExactAudit):
                 for other in ROWS:
                     pair = (tables[one], tables[other])
                     if one != other:
+                        worst = max(worst, largest(pair, terms, less=less, left_out=left_out))
+        return worst
+
+
+PERSONS = {"of": "person", "figures": ["units"]}
+OF_PERSON = [
+    rows
+    for number in range(3)
+    for rows in itertools.combinations_with_replacement([("a", None), ("a", 0.0), ("a", 9.0), ("b", 1.0)], number)
+]
+"""The rows of one person, of which two are used at most: none, one, or two in one cell or in both."""
+
+
+def table_of_persons(others: list[Any], rows: Any, measures: list[Any]) -> AggregateSums:
+    every = [*((f"o{place}", *row) for place, row in enumerate(others)), *(("p", *row) for row in rows)]
+    parts = dict(zip(("person", "group", "spend"), zip(*every, strict=True), strict=True)) if every else {}
+    columns = {name: np.array(parts.get(name, ()), dtype=object) for name in ("person", "group", "spend")}
+    return AggregateSums.from_arrays(columns, by=BY, measures=measures)
+
+
+def epsilon_of_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if each row of a person might cost what all of them may."""
+    monkeypatch.setattr(TestLossOfUnits, "rows_of_unit", 1)
+
+
+def once_for_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a person were in one cell only, so that the choice in each might cost what both rows may."""
+    inner = cell_quantiles.choose_quantiles
+
+    def doubled(values: Any, *, epsilon: Any, **terms: Any) -> Any:
+        return inner(values, epsilon=2 * epsilon, **terms)
+
+    monkeypatch.setattr("spark_jobs.diagnostics.aggregates.quantiles.choose_quantiles", doubled)
+
+
+class TestLossOfUnits(ExactAudit):
+    """Of a person with two rows at most, in the same cell or in two, among others and alone."""
+
+    mechanisms = {
+        "median by cell, of two rows of a person": [{**SPEND, "figures": ["p50"]}],
+        "median and a mean by cell, beside distinct units": [PERSONS, {**SPEND, "figures": ["p50", "mean"]}],
+    }
+    claimed, at_least = EPSILON, 0.75
+    rows_of_unit = 2
+    faults = {
+        "half the noise": Fault(planted={"less": 2}),
+        "epsilon of a row": Fault(patch=epsilon_of_unit),
+        "epsilon not halved": Fault(patch=not_halved, relations=[Neighbours.REPLACE_ONE]),
+        "as if in one cell": Fault(patch=once_for_all_cells),
+        "half the move of scores": Fault(patch=half_the_move),
+        "a row counted twice around a value": Fault(patch=every_row_counts),
+        "noise of the choice left out": Fault(planted={"left_out": True}),
+    }
+
+    def loss(self, mechanism: str, relation: Any, *, less: int = 1, left_out: bool = False) -> float:
+        measures = self.mechanisms[mechanism]
+        terms = {"epsilon": share(Decimal(EPSILON), self.rows_of_unit), "neighbours": relation}
+        worst = 0.0
+        for others in OTHERS[:2]:
+            tables = {rows: table_of_persons(others, rows, measures) for rows in OF_PERSON}
+            for one in [()] if relation is ADDED else OF_PERSON[5::4]:
+                for other in OF_PERSON:
+                    if one != other:
+                        pair = (tables[one], tables[other])
                         worst = max(worst, largest(pair, terms, less=less, left_out=left_out))
         return worst
 

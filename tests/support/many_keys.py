@@ -1,9 +1,9 @@
-"""The memory that discovered keys take of the driver's Python: ``python -m tests.support.many_keys N``.
+"""The memory that discovered keys take of the driver's Python: ``python -m tests.support.many_keys N [HEAP]``.
 
 Prints the growth of the largest resident size, in MiB, the seconds, and the number of released keys, of N keys with
 three rows each, of which a thousand have fifty: every key can be released, passes through the driver and gets its
-noise, and hardly one but the thousand is released. With ``at-once`` the driver reads all keys together, which is the
-fault that a test must find.
+noise, and hardly one but the thousand is released. Java, which is the driver's and the executors' here, has a heap of
+``HEAP``, such as ``1g``. With ``at-once`` the driver reads all keys together, which is the fault that a test must find.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def plant_one_read(of_engine: type[DataFrame]) -> None:
 
 def main() -> None:
     """Discover the keys, and print what that took."""
-    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "3g")
+    heap = next((one for one in sys.argv[2:] if one != "at-once"), "3g")
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", heap)
     for name, value in {**SQL_SETTINGS, "spark.sql.shuffle.partitions": "64", "spark.ui.enabled": "false"}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
