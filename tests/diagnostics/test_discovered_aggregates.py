@@ -277,7 +277,7 @@ def test_a_forecast_is_of_keys_of_a_thousand_rows():
         ),
         (
             lambda: request(entry={"max_groups": 31}, unit=PERSONS),
-            "max_groups: got '31 groups of 1'; must allow for at most unit.max_rows, 30, rows of a unit together",
+            "max_groups: got '31 groups of 1'; must allow a unit at most 30 rows in all its groups together",
         ),
         (
             lambda: aggregates.release(summed(rows()), epsilon=1, method="gaussian"),
