@@ -42,7 +42,9 @@ def totals(spark, order, *, parts, others=0):
     design, _ = measured(-100.0, 1000.0)
     rows = [(unit, values[place]) for place in order for unit, values in CRAFTED.items() if place < len(values)]
     more = [(f"other {number}", 7.5) for number in range(others)]
-    table = spark.createDataFrame(more + rows, "unit string, spend double").withColumn("region", sf.lit("north"))
+    table = spark.createDataFrame(more + rows, "unit string, spend double").withColumn(
+        "region", sf.lit(0).cast("bigint")
+    )
     table = table.coalesce(1) if parts == 1 else table.repartition(parts, sf.rand(parts))
     summed = unit_totals(table, ["region", "spend"], "unit", sf.lit(True), design).collect()
     return {row["unit"]: row["spend"] for row in summed if row["unit"] in CRAFTED}
@@ -89,7 +91,7 @@ def test_a_value_is_the_nearest_whole_number_of_steps_up_to_the_largest(spark):
 
 def test_totals_of_many_rows_at_the_largest_value_do_not_overflow(spark):
     design, measure = measured(0.0, 100.0)
-    row = {"unit": sf.lit("u"), "region": sf.lit("north"), "spend": sf.lit(INF)}
+    row = {"unit": sf.lit("u"), "region": sf.lit(0).cast("bigint"), "spend": sf.lit(INF)}
     many = spark.range(300_000).select(*(value.alias(name) for name, value in row.items()))
     with spark_settings(spark, {"spark.sql.ansi.enabled": "true"}):
         [summed] = unit_totals(many, ["region", "spend"], "unit", sf.lit(True), design).collect()
