@@ -48,9 +48,12 @@ def _is_nearer(options: AggregatesOptions, budget: Budget, neighbours: Neighbour
     epsilon = (left if added else reduced / 2) / bound.rows_of_unit
     together = math.sqrt((numbers + 1) * (numbers + 2) / 3)
     weights = options.weights or (1.0,) * (1 + len(options.marginals))
+    parts = [weight / sum(weights) for weight in weights]
+    # in a table by fewer dimensions the groups of a unit may be one cell
+    shrunk = [1, *[bound.groups] * (len(parts) - 1)]
     ratios = (
-        math.log(numbers / (2 * rho * part)) / 2 - math.log(together / (epsilon * part))
-        for part in (weight / sum(weights) for weight in weights)
+        math.log(numbers * groups / (2 * rho * part)) / 2 - math.log(together / (epsilon * part))
+        for part, groups in zip(parts, shrunk, strict=True)
     )
     return sum(ratios) < 0
 

@@ -22,7 +22,9 @@ both units have rows costs at most as much as r replaced rows, and a group in wh
 at most half of that.
 
 Several tables have shares of rho, and the shares add up: the numbers of all tables are one vector, in which each
-table's numbers have noise of the table's own scale.
+table's numbers have noise of the table's own scale. A table by fewer dimensions adds groups up. There the k groups of a
+unit may be one cell, which the unit changes by k r vectors of one row: by a 2-norm of at most ``k r sqrt(D)``, whose
+square is k times as large. So the noise of such a table is drawn at a k-th of the rho that it may cost a row.
 
 The rule. At the table's share of rho for a row, Gaussian noise has standard deviation ``sqrt(D / 2 rho)``; at the
 table's share of epsilon, noise drawn together has standard deviation ``sqrt((D + 1) (D + 2) / 3) / epsilon``. The kind

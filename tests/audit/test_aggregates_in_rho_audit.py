@@ -34,8 +34,13 @@ TABLES = {
     "rows and one sum of a unit in two groups, in rho": {
         "measures": [SPEND], "max_groups": 2, "max_rows_per_group": 2,
     },
+    "rows and one sum of a unit in two groups, with their total, in rho": {
+        "measures": [SPEND], "max_groups": 2, "max_rows_per_group": 2, "marginals": [[]],
+    },
 }  # fmt: skip
-GROUPED, FEWER = "rows and one sum of a unit in two groups, in rho", "rows and one sum of three of four rows, in rho"
+FEWER = "rows and one sum of three of four rows, in rho"
+*_, GROUPED, GROUPED_WITH_TOTAL = TABLES
+OF_GROUPS = (GROUPED, GROUPED_WITH_TOTAL)
 ROWS = [("a", None), ("a", 0.0), ("a", 10.0), ("b", 0.0), ("b", 10.0)]
 OTHERS = [("a", 3.0), ("b", 10.0), ("b", None)]
 UNCOUNTED = "no row of the table"
@@ -121,9 +126,9 @@ def units(name):
     for row in (*ROWS, UNCOUNTED):
         yield (row,)
     for one, other in itertools.combinations_with_replacement((*ROWS, UNCOUNTED), 2):
-        if name == GROUPED and UNCOUNTED not in (one, other) and one[0] == other[0]:
+        if name in OF_GROUPS and UNCOUNTED not in (one, other) and one[0] == other[0]:
             continue
-        for rows in (2,) if name == GROUPED else (most - 1, 1):
+        for rows in (2,) if name in OF_GROUPS else (most - 1, 1):
             yield (*[one] * rows, *[other] * (most - rows))[:most]
 
 
@@ -149,6 +154,13 @@ def whole_for_each(monkeypatch):
     )
 
 
+def groups_apart(monkeypatch):
+    """As if a unit's groups were in several cells of a total too."""
+    from spark_jobs.diagnostics.aggregates import gaussian
+
+    monkeypatch.setattr(gaussian, "rhos_of_noise", lambda rhos, groups: rhos)
+
+
 def as_added(monkeypatch):
     """As if a replaced row changed no more than an added one."""
     monkeypatch.setattr(cell_gaussian, "cost_of_added", lambda rho, numbers, neighbours: rho)
@@ -162,12 +174,13 @@ class TestRhoOfARelease(ExactAudit):
         "rows of a unit as if apart": Fault(patch=squares_left_out, mechanisms=[*TABLES][1:2]),
         "as if it were added": Fault(patch=as_added, relations=[REPLACED], mechanisms=[*TABLES][1:]),
         "each table at the whole budget": Fault(patch=whole_for_each, mechanisms=[*TABLES][2:3]),
+        "groups of a total as if apart": Fault(patch=groups_apart, mechanisms=[GROUPED_WITH_TOTAL]),
         "noise left out": Fault(planted={"left_out": True}),
     }
 
     def floor(self, mechanism, relation):
         # two units in two groups each, none of them of both, would need four groups
-        return 0.7 if mechanism == GROUPED and relation is REPLACED else self.at_least
+        return 0.7 if mechanism in OF_GROUPS and relation is REPLACED else self.at_least
 
     def loss(self, mechanism, relation, *, factor=1, left_out=False):
         request = asked(TABLES[mechanism], relation)

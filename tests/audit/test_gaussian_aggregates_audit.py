@@ -82,6 +82,11 @@ def rows_apart(monkeypatch):
     monkeypatch.setattr(gaussian, "rho_of_row", apart)
 
 
+def groups_apart(monkeypatch):
+    """As if a unit's groups were in several cells of a total too."""
+    monkeypatch.setattr(gaussian, "rhos_of_noise", lambda rhos, groups: rhos)
+
+
 def leaking(run, exact):
     """The mechanism with exact numbers beside its noisy ones."""
 
@@ -158,11 +163,16 @@ def persons():
 class TestRhoOfAUnit(ExactAudit):
     """A person in at most two groups with at most two rows in each: the claim is for all of them together."""
 
-    mechanisms = {"rows and one sum of a unit in two groups, Gaussian": [SPEND], "rows of a unit, Gaussian": []}
+    mechanisms = {
+        "rows and one sum of a unit in two groups, Gaussian": [SPEND],
+        "rows of a unit, Gaussian": [],
+        "rows and one sum of a unit in two groups, with their total, Gaussian": [SPEND],
+    }
     measure, claimed = "ρ", RHO * (1 + 1e-12)
     faults = {
         "half the noise": Fault(planted={"factor": 4}),
         "rows of a group as if apart": Fault(patch=rows_apart),
+        "groups of a total as if apart": Fault(patch=groups_apart, mechanisms=[*mechanisms][2:]),
         "noise left out": Fault(planted={"left_out": True}),
     }
 
@@ -176,6 +186,7 @@ class TestRhoOfAUnit(ExactAudit):
             {
                 "kind": "aggregates", "by": BY, "measures": measures, "method": "gaussian",
                 "max_groups": GROUPS, "max_rows_per_group": PER_GROUP,
+                "marginals": [[]] if mechanism.endswith("with their total, Gaussian") else [],
             }
         )  # fmt: skip
 

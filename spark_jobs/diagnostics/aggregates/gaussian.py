@@ -57,6 +57,11 @@ class GaussianCosts:
         with localcontext(prec=100):
             return exact_sum(*self.rhos) * rows
 
+    @property
+    def of_noise(self) -> tuple[Decimal, ...]:
+        """For each table, the rho of one row with which its noise is drawn (``rhos_of_noise``)."""
+        return rhos_of_noise(self.rhos, 1 if self.bound is None else self.bound.groups)
+
 
 def gaussian_costs(
     design: AggregateCells, options: AggregatesSettings, wholes: Sequence[Decimal], delta: Decimal, by: Neighbours
@@ -87,7 +92,7 @@ def gaussian_costs(
     costs = GaussianCosts(epsilons=tuple(epsilons), rhos=rhos, bound=bound)
     numbers = 1 + len(design.terms)
     together = [share(one, 2) if by is Neighbours.REPLACE_ONE else one for one in epsilons]
-    nearer = gaussian_is_nearer(numbers, together, [cost_of_added(one, numbers, by) for one in costs.rhos])
+    nearer = gaussian_is_nearer(numbers, together, [cost_of_added(one, numbers, by) for one in costs.of_noise])
     return costs if nearer or options.method == "gaussian" else None
 
 
@@ -111,6 +116,11 @@ class CostsInRho:
         """That of the rows and sums of all tables."""
         return exact_sum(*self.rhos)
 
+    @property
+    def of_noise(self) -> tuple[Decimal, ...]:
+        """For each table, the rho of one row with which its noise is drawn (``rhos_of_noise``)."""
+        return rhos_of_noise(self.rhos, self.groups)
+
     @classmethod
     def of(cls, design: AggregateCells, options: AggregatesSettings, rho: Decimal, tables: int) -> Self:
         """Equal shares of a table's rho for each of its quantiles, and for its rows and sums.
@@ -132,6 +142,15 @@ class CostsInRho:
     def rho_of_draw(epsilon: Decimal, groups: int) -> Decimal:
         """The rho of one row of a pure draw, rounded up."""
         return rho_of_epsilon(epsilon) * groups
+
+
+def rhos_of_noise(rhos: Sequence[Decimal], groups: int) -> tuple[Decimal, ...]:
+    """The rho of one row with which each table's noise is drawn, of what each table may cost a row; rounded down.
+
+    It is all of it in the table by all dimensions, which is the first. A table by fewer dimensions adds groups up, so
+    that a unit's rows in all of its groups may be in one cell (``mechanisms.cell_gaussian``).
+    """
+    return (rhos[0], *(share(one, groups) for one in rhos[1:]))
 
 
 def _kept(epsilon: Decimal) -> Decimal:

@@ -163,7 +163,7 @@ def _with_gaussian_noise(
     # one vector, whose noise is of at least ``UNIT`` steps
     label, law = _BY_GAUSSIAN_NOISE, LossLaw.GAUSSIAN
     meter.spend(costs.epsilon, delta=meter.remaining_delta, label=label, law=law, rho=costs.rho)
-    return _gaussian_tables(statistic, tables, quantiles, costs.rhos, costs.epsilons, terms)
+    return _gaussian_tables(statistic, tables, quantiles, costs.of_noise, costs.epsilons, terms)
 
 
 def _measure_in_rho(
@@ -186,7 +186,7 @@ def _measure_in_rho(
             spendings.append(replace(one, law=LossLaw.CONCENTRATED, rho=rho))
     rho = meter.spend(costs.rho, label=_BY_GAUSSIAN_NOISE)
     spendings.append(Spending(label=_BY_GAUSSIAN_NOISE, epsilon=Decimal(0), law=LossLaw.GAUSSIAN, rho=rho))
-    first, *others = _gaussian_tables(statistic, tables, quantiles, costs.rhos, [Decimal(0)] * len(tables), terms)
+    first, *others = _gaussian_tables(statistic, tables, quantiles, costs.of_noise, [Decimal(0)] * len(tables), terms)
     return AggregatesDraw(
         neighbours=terms.neighbours,
         guarantee=terms.noise.guarantee,
