@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ import typer
 from dp_operators.budget import LedgerUnavailable, PrivacyLedger
 from dp_operators.budget.cli import Exit, open_ledger
 from dp_operators.budget.left import left_after
-from dp_operators.budget.values import ALL
+from dp_operators.budget.values import ALL, exact_budget
 from dp_operators.command_tools import ended_by_signals
 from dp_operators.dry_run import forecast_lines
 from dp_operators.release_order import ReleaseOrder, closing_line, run_to_end
@@ -163,8 +164,8 @@ def _added(costs: Iterable[Budget]) -> Budget:
     several = tuple(costs)
     epsilon = exact_sum(*(cost.epsilon for cost in several))
     if all(cost.currency == "epsilon" for cost in several):
-        return Budget(epsilon=epsilon)
-    return Budget(epsilon=0, rho=exact_sum(*(cost.rho or half_square(cost.epsilon) for cost in several)))
+        return exact_budget(epsilon)
+    return exact_budget(Decimal(0), rho=exact_sum(*(cost.rho or half_square(cost.epsilon) for cost in several)))
 
 
 def _ended(file: Path, work: Callable[[], Ending]) -> Ending:

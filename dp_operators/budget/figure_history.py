@@ -26,7 +26,8 @@ class RecordedFigure:
         interval, population: the ends of the two confidence intervals, for the table's figure and for its population's;
             None if there is no such interval, or if the figure is itself an end of one.
         status: the status of the result that has the figure.
-        epsilon: what the whole release cost.
+        epsilon: the epsilon that the whole release cost; 0 if its cost is a rho.
+        cost: what the whole release cost, in words: ``epsilon 0.1``, or ``rho 0.005``.
         release: the release key.
         charge: the charge's id.
     """
@@ -38,6 +39,7 @@ class RecordedFigure:
     population: tuple[float, float] | None
     status: str
     epsilon: str
+    cost: str
     release: str
     charge: str
 
@@ -92,6 +94,7 @@ def _recorded(charge: Charge, entry: Mapping[str, Any], end: str) -> RecordedFig
         **ends,
         status=str(entry["status"]),
         epsilon=plain(charge.cost.epsilon),
+        cost=charge.cost.amount,
         release=charge.release,
         charge=charge.id,
     )

@@ -131,12 +131,12 @@ def accounts_table(accounts: Iterable[Mapping[str, Any]], kind: str | None = Non
 
 def charges_table(charges: Iterable[Charge]) -> str:
     """Charges as a table, one a line."""
-    header = ("reserved at (UTC)", "state", "epsilon", "release", "actor", "charge")
+    header = ("reserved at (UTC)", "state", "cost", "release", "actor", "charge")
     rows = [
         (
             charge.reserved_at[:19].replace("T", " "),
             charge.state.value,
-            plain(charge.cost.epsilon),
+            charge.cost.amount,
             charge.release,
             charge.actor or "-",
             charge.id,
@@ -148,7 +148,7 @@ def charges_table(charges: Iterable[Charge]) -> str:
 
 def figures_table(figures: Iterable[RecordedFigure]) -> str:
     """Figures of releases as a table, one a line."""
-    header = ("committed at (UTC)", "figure", "value", "these rows", "population", "status", "epsilon", "release")
+    header = ("committed at (UTC)", "figure", "value", "these rows", "population", "status", "cost", "release")
     rows = [
         (
             one.at[:19].replace("T", " "),
@@ -157,7 +157,7 @@ def figures_table(figures: Iterable[RecordedFigure]) -> str:
             "-" if one.interval is None else interval_text(one.interval),
             "-" if one.population is None else interval_text(one.population),
             one.status,
-            one.epsilon,
+            one.cost,
             one.release,
         )
         for one in figures

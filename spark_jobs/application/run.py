@@ -289,7 +289,7 @@ def _stated(event: Spending, part: BudgetPart) -> Spending:
     """What a mechanism spent, for one of the account's rows of a unit; of a budget of rho, its rho for the unit."""
     epsilon = part.of_row(event.epsilon)
     if part.granted.rho is not None and event.rho is not None:
-        return replace(event, epsilon=epsilon, rho=part.rho_of_unit(event.rho))
+        return replace(event, epsilon=epsilon, rho=part.rho_of_unit(event.rho, epsilon))
     return replace(event, epsilon=epsilon, delta=part.stated_delta(event.delta, epsilon))
 
 

@@ -46,7 +46,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
-from spark_jobs.contract.gaussian_rule import has_gaussian_noise
+from spark_jobs.contract.gaussian_rule import spends_delta_of_unit
 from spark_jobs.contract.left_out import SHARE
 from spark_jobs.contract.odds import LossLaw, SpentAmounts
 from spark_jobs.contract.options import AggregatesOptions, Options
@@ -59,6 +59,7 @@ from spark_jobs.contract.privacy import (
     delta_of_rows,
     epsilon_of_rho,
     exact_difference,
+    rho_of_epsilon,
     share,
 )
 from spark_jobs.contract.release import PartSpending
@@ -85,7 +86,7 @@ class BudgetPart:
         max_rows: the most rows that one unit may have.
         noise_factor: the noise, as a multiple of that of one table at the same cost: above 1 in a federation
             (``Agreement.noise_factor``), below 1 where fewer rows of a unit are used than the account allows.
-        of_groups: whether Gaussian noise is calibrated to a whole bounded unit, whose delta this part then has.
+        of_groups: whether a delta is spent for a whole bounded unit, all of whose delta this part then has.
         rhos_of_row: the rho that noise costs a unit, as a multiple of the rho that it costs one row.
     """
 
@@ -127,19 +128,22 @@ class BudgetPart:
     @property
     def rho_per_row(self) -> Decimal | None:
         """The rho that Gaussian noise may cost one row; None unless the budget is one of rho."""
-        if self.granted.rho is None or self.rhos_of_row == 1:
+        if self.granted.rho is None or self.rhos_of_row == self.noise_factor == 1:
             return self.granted.rho
         part = share(self.granted.rho, self.rhos_of_row, digits=KEPT_DIGITS)
-        # a little less, so that rounding in ``rho_of_unit`` cannot push the sum above what is granted
+        # a little less, so that rounding in ``rho_of_unit`` and ``of_row`` cannot push the sum above what is granted
         return part - 1000 * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
 
-    def rho_of_unit(self, rho: Decimal) -> Decimal:
-        """What a unit loses where one of its rows loses ``rho``, rounded up to digits of a cost."""
-        if self.rhos_of_row == 1:
-            return rho
+    def rho_of_unit(self, rho: Decimal, epsilon: Decimal) -> Decimal:
+        """What a unit loses where one of its rows loses ``rho``, rounded up to digits of a cost.
+
+        It is not less than the rho of the pure ``epsilon`` that is stated for each of the account's rows, rounded up
+        (``of_row``).
+        """
         with localcontext(prec=4 * MAX_DIGITS, rounding=ROUND_CEILING):
-            whole = rho * self.rhos_of_row
-            return whole.quantize(Decimal(1).scaleb(max(whole.adjusted() + 1, 0) - KEPT_DIGITS))
+            of_pure, whole = rho_of_epsilon(epsilon * self.max_rows), rho * self.rhos_of_row
+            kept = whole.quantize(Decimal(1).scaleb(max(whole.adjusted() + 1, 0) - KEPT_DIGITS))
+        return max(of_pure, rho if self.rhos_of_row == 1 else kept)
 
     def of_row(self, epsilon: Decimal) -> Decimal:
         """What a mechanism's ``epsilon`` costs for one of the account's rows: times ``noise_factor``, rounded up."""
@@ -238,7 +242,7 @@ def pays_for_left_out(request: ReleaseRequest) -> bool:
 
 
 def _of_groups(request: ReleaseRequest) -> bool:
-    return has_gaussian_noise(request.diagnostics, request.budget, request.neighbours)
+    return spends_delta_of_unit(request.diagnostics, request.budget, request.neighbours)
 
 
 def _delta_of(request: ReleaseRequest) -> Decimal:

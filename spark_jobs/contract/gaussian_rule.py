@@ -1,4 +1,6 @@
-"""Whether a table whose unit is bounded has Gaussian noise for its delta; decided by public numbers, before the charge.
+"""Whether a table spends its delta for a whole bounded unit; decided by public numbers, before the charge.
+
+Keys that are discovered always do. A table of public groups does if its noise is Gaussian.
 
 Gaussian noise is made for a whole unit, so that the counts of rows that did not count need a share of epsilon then
 (``mechanisms.left_out``), which noise that is drawn jointly leaves free where rows are added or removed. So the rule
@@ -23,12 +25,16 @@ if TYPE_CHECKING:
     from spark_jobs.contract.privacy import Budget
 
 
-def has_gaussian_noise(diagnostics: Sequence[Options], budget: Budget, neighbours: Neighbours) -> bool:
-    """Whether the only diagnostic of a request is a table for whose bounded unit Gaussian noise is made for a delta."""
+def spends_delta_of_unit(diagnostics: Sequence[Options], budget: Budget, neighbours: Neighbours) -> bool:
+    """Whether the only diagnostic of a request is a table that spends a delta for a whole bounded unit."""
     options = diagnostics[0]
     if len(diagnostics) > 1 or not isinstance(options, AggregatesOptions) or options.noise_bound is None:
         return False
-    if not budget.delta or options.method == "k_norm":
+    if not budget.delta:
+        return False
+    if options.discovers:
+        return True
+    if options.method == "k_norm":
         return False
     return options.method == "gaussian" or _is_nearer(options, budget, neighbours)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.contract import InvalidRequest, ReleaseRequest
-from spark_jobs.contract.budget_split import split_budget
+from spark_jobs.contract.budget_split import part_of_left_out, split_budget
 from spark_jobs.contract.odds import Spent
 from spark_jobs.contract.options import Options
 from spark_jobs.contract.privacy import exact_sum
@@ -190,3 +190,20 @@ def test_weights_are_exact_and_part_of_the_request() -> None:
     one, other = (request(diagnostics=[{"kind": "roc_curve", "weight": weight}]) for weight in ("0.1", 0.1))
     assert one.sha256 == other.sha256 != request().sha256
     assert one.to_dict()["diagnostics"][0]["weight"] == "0.1"
+
+
+@pytest.mark.parametrize("method", ["auto", "k_norm", "gaussian"])
+@pytest.mark.parametrize("groups", [1, 2, 5, 20])
+def test_discovered_keys_of_a_bounded_unit_have_all_of_its_delta_whatever_their_noise(groups: int, method: str) -> None:
+    entry = {"kind": "aggregates", "by": [{"column": "page", "keys": "discover", "min_units": 20}]}
+    request = ReleaseRequest.parse(
+        {
+            "table": {"path": "/lake/rows", "snapshot": {"path_version": "v1"}},
+            "neighbours": "add_remove", "unit": {"column": "person", "max_rows": 20},
+            "diagnostics": [{**entry, "max_groups": groups, "method": method}],
+            "budget": {"epsilon": "1", "delta": "1e-6"},
+        }
+    )  # fmt: skip
+    (part,) = split_budget(request)
+    assert part.delta_per_row == Decimal("1e-6")
+    assert part.granted.epsilon + part_of_left_out(request).granted.epsilon == 1

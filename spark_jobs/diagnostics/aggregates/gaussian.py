@@ -133,7 +133,8 @@ class CostsInRho:
         for of_table in shares_of(rho, options.weights, tables):
             part = share(of_table, 1 + quantiles)
             epsilon = epsilon_of_rho(share(part, 2 * groups)) if quantiles else Decimal(0)
-            wholes.append(2 * (1 + quantiles) * epsilon)
+            with localcontext(prec=100):
+                wholes.append(2 * (1 + quantiles) * epsilon)
             drawn = cls.rho_of_draw(epsilon, groups)
             rhos.append(exact_difference(of_table, *[drawn] * (2 * quantiles)))
         return cls(rhos=tuple(rhos), wholes=tuple(wholes), groups=groups)
@@ -141,7 +142,8 @@ class CostsInRho:
     @staticmethod
     def rho_of_draw(epsilon: Decimal, groups: int) -> Decimal:
         """The rho of one row of a pure draw, rounded up."""
-        return rho_of_epsilon(epsilon) * groups
+        with localcontext(prec=100):
+            return rho_of_epsilon(epsilon) * groups
 
 
 def rhos_of_noise(rhos: Sequence[Decimal], groups: int) -> tuple[Decimal, ...]:
