@@ -598,7 +598,7 @@ class AggregatesOperator(DiagnosticOperator):
         confidence: nominal level of intervals.
         method: the noise of rows and sums: ``k_norm`` (drawn jointly for a cell; pure), ``gaussian`` (spends delta), or
             ``auto`` for the one with less noise that the budget allows, chosen by public facts alone. ``auto`` is
-            ``k_norm`` if the budget has no delta, and ``gaussian`` if the budget is one of rho. For discovered keys,
+            ``k_norm`` if the budget has no delta, and ``gaussian`` if the budget is a rho. For discovered keys,
             ``auto`` also compares thresholds, and is ``k_norm`` without ``max_groups``.
         by: the dimensions: columns with a domain, or with their values, edges of bins or calendar periods. The cells of
             the table are all combinations of their groups; without dimensions, there is one cell of all rows. If keys

@@ -83,7 +83,12 @@ def release_tasks(
     """The tasks of ``private_release_group`` in the current DAG and group, connected; the release is returned."""
     for name in ("account", "epsilon"):
         if release.get(name) is None and (name == "account" or release.get("rho") is None):
-            raise InvalidRequest(name, None, "is required, because the sensor reads it", "give it to the group itself")
+            raise InvalidRequest(
+                name,
+                None,
+                "is required, because the group's sensor reads it",
+                "pass it as an argument of the group, not through default_args",
+            )
     connection = release.get("privacy_ledger_conn_id", PrivacyLedgerHook.default_conn_name)
     on_failure = {} if alert is None else {"on_failure_callback": partial(notify_failure, alert)}
     on_success: dict[str, Any] = {}

@@ -303,7 +303,10 @@ def _registered(
     """The keys of a list that is registered for the account that pays."""
     if set(groups) != {"list"} or not isinstance(groups["list"], str):
         raise InvalidRequest(
-            field, dict(groups), "must name a registered list, {'list': NAME}, alone", "see `dp-budget keys list`"
+            field,
+            dict(groups),
+            "must be {'list': NAME} with no other entry, NAME being a registered list",
+            "remove the other entries; `dp-budget keys list` shows the names",
         )
     if not isinstance(account, str):
         raise InvalidRequest("account", None, "is required", "name the ledger account that pays")

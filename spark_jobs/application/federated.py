@@ -60,7 +60,7 @@ def finish(federation: Federation, environ: Mapping[str, str] = os.environ) -> N
 
 
 def noise_of(silo: Silo) -> SiloNoise:
-    """The noise sampler with which a measurement in this silo makes the common draw of all silos' rows."""
+    """The noise sampler for this silo's measurement, by which all silos make one draw, as if of all their rows."""
     return SiloNoise(silo.exchange, guarantee=PRIVATE, factor=silo.agreement.noise_factor, deposit=silo.deposit)
 
 

@@ -96,7 +96,7 @@ class RecordingNoise:
         Args:
             times: the ratio of a call's loss to the epsilon that it asks for (``BudgetPart.noise_factor``).
             rows: the number of rows that share the loss of a call equally.
-            rhos: if the budget is one of rho, the ratio of a unit's loss to the rho that a call of Gaussian noise asks
+            rhos: if the budget is a rho, the ratio of a unit's loss to the rho that a call of Gaussian noise asks
                 for; otherwise None, and ``times`` is used.
         """
         largest, self._largest = self._largest, {}

@@ -65,7 +65,7 @@ class TableVersion(Frozen):
                 "columns", ", ".join(self.columns), "may be given only if by is partition", "leave it out"
             )
         if self.by != "path_version" and self.folders != 1:
-            raise InvalidRequest("folders", self.folders, "may be given only if by is path_version", "leave it out")
+            raise InvalidRequest("folders", self.folders, "may be given only with by: path_version", "leave it out")
         return self
 
     def describe(self) -> str:

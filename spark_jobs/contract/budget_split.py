@@ -81,7 +81,7 @@ class BudgetPart:
             in a later part, of its own.
         rest: whether this is such a later part.
         of_units: whether it pays for measuring how much the figures of these diagnostics vary between units.
-        granted: what the part may cost, for a whole privacy unit; if the budget is one of rho, the part's share of the
+        granted: what the part may cost, for a whole privacy unit; if the budget is a rho, the part's share of the
             rho, and the epsilon for which ``epsilon^2 / 2`` is this share.
         max_rows: the most rows that one unit may have.
         noise_factor: the noise, as a multiple of that of one table at the same cost: above 1 in a federation
@@ -122,12 +122,12 @@ class BudgetPart:
 
     @property
     def losses_of_rho(self) -> int | None:
-        """``rhos_of_row``, if the budget is one of rho."""
+        """``rhos_of_row`` if the budget is a rho; None if it is an epsilon."""
         return None if self.granted.rho is None else self.rhos_of_row
 
     @property
     def rho_per_row(self) -> Decimal | None:
-        """The rho that Gaussian noise may cost one row; None unless the budget is one of rho."""
+        """The rho that Gaussian noise may cost one row; None unless the budget is a rho."""
         if self.granted.rho is None or self.rhos_of_row == self.noise_factor == 1:
             return self.granted.rho
         part = share(self.granted.rho, self.rhos_of_row, digits=KEPT_DIGITS)
@@ -195,7 +195,7 @@ class BudgetPart:
 
         Under rho-zCDP, k rows cost ``k^2 rho`` (Bun and Steinke 2016, proposition 1.9), and the loss of one Gaussian
         vector is then that at k times the sensitivity. No other loss law is known to hold for several rows. If
-        ``of_groups``, the delta and rho of Gaussian noise are already those of a unit; if the budget is one of rho, the
+        ``of_groups``, the delta and rho of Gaussian noise are already those of a unit; if the budget is a rho, the
         rho is already that of a unit.
         """
         rows, rho = self.max_rows, spent.rho

@@ -174,9 +174,9 @@ def _require_followable(request: StreamRequest) -> None:
     if request.unit.column is not None and request.declared_rows is None:
         raise InvalidRequest(
             "unit.column", request.unit.column,
-            f"must have at most {request.unit.max_rows} rows of each unit in the table, as a fact that the account's "
-            "administrator has declared, because a stream that is followed reads no row again",
-            "have this fact declared: `dp-budget bind --rows-per-unit`, or leave out follow",
+            f"must be declared by the account's administrator to have at most {request.unit.max_rows} rows per unit in "
+            "the table: a stream that is followed cannot read earlier rows again to enforce this",
+            "have it declared with `dp-budget bind --rows-per-unit`, or leave out follow",
         )  # fmt: skip
     open_steps = request.steps_within_reach(request.closes(0)) if request.steps > 1 else 1
     if open_steps * len(request.leaf_names) > MAX_STATE:

@@ -17,7 +17,7 @@ from spark_jobs.contract.privacy import Budget, epsilon_of_rho, exact_decimal, p
 
 
 def with_epsilon(value: Any) -> Any:
-    """A budget as it is written; one of rho with the epsilon whose half square it is.
+    """A budget as it is written; a rho gets the epsilon beside it whose half square the rho is.
 
     Raises:
         InvalidRequest: a rho is not above 0, or another epsilon or a delta stands beside it.

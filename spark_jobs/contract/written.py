@@ -51,7 +51,7 @@ class Written(Generic[AnyRequest]):
 
 
 def read_written(kind: type[AnyRequest], fields: Mapping[str, Any]) -> AnyRequest | Written[AnyRequest]:
-    """The request with these fields; a ``Written`` if only its account can complete them.
+    """The request that these fields make, or a ``Written`` if only the request's account can complete the fields.
 
     Raises:
         InvalidRequest: the fields cannot make a request, whatever the account's domains are.

@@ -96,8 +96,8 @@ class RhoTerms(Terms):
     def _one_budget(self) -> Self:
         if self.rho is not None and (self.epsilon or self.delta):
             raise InvalidRequest(
-                "rho", str(self.rho), "must be the whole budget, without an epsilon or a delta",
-                "leave them out, or rho",
+                "rho", str(self.rho), "cannot be combined with epsilon or delta",
+                "give rho alone, or leave it out",
             )  # fmt: skip
         return self
 

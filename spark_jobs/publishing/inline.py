@@ -15,7 +15,7 @@ _IDS = re.compile(r'(\bid="|xlink:href="#|url\(#)')
 
 
 def inline_svg(svg: bytes, plot: Plot) -> str:
-    """The SVG of ``plot`` as an element of the page, with ids prefixed by its name and the page's colours."""
+    """The SVG of ``plot`` as an element of the page, in the page's colours; ids begin with the plot's name."""
     text = svg.decode("utf-8")
     opening = _OPENING.search(text)
     if opening is None:

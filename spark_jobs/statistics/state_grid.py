@@ -62,7 +62,8 @@ class StateGrid:
         if not (_is_whole(self.steps) and 1 <= self.steps * self.width <= MAX_KEYS):
             raise InvalidRequest(
                 "steps", f"{self.steps} steps of {self.width} states",
-                f"must be from 1 to {MAX_KEYS:,} counts in a run", "count fewer steps in a run",
+                f"must make from 1 to {MAX_KEYS:,} counts in a run, one for each step and state",
+                "count fewer steps in a run",
             )  # fmt: skip
         try:
             self.first + self.steps * self.step

@@ -177,10 +177,10 @@ class ValueGrid:
         return np.clip(number // self.values_in_cell, 0, self.size - 1)
 
     def ends(self, first: ArrayLike, last: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """The first value of cells ``first`` and the end of cells ``last``: what a release states of these cells.
+        """The first value of each cell in ``first`` and the end of each cell in ``last``, as a release states them.
 
-        The end is the last value with a step; without one, the edge that values stay below (the upper bound, which
-        belongs to the last cell, excepted).
+        If the grid has a step, the end of a cell is its last value. Otherwise it is the cell's upper edge, which its
+        values stay below; only the last cell holds its upper edge too, the upper bound.
         """
         lows, highs = self.edges[np.asarray(first)], np.asarray(last) + 1
         if self.step is None:

@@ -77,8 +77,8 @@ def test_a_result_of_an_epsilon_states_no_rho():
 
 def test_one_budget_is_given():
     for given, line in (
-        ({"rho": "0.1", "epsilon": 1}, "rho: got '0.1'; must be the whole budget"),
-        ({"rho": "0.1", "delta": "1e-6"}, "rho: got '0.1'; must be the whole budget"),
+        ({"rho": "0.1", "epsilon": 1}, "rho: got '0.1'; cannot be combined with epsilon or delta"),
+        ({"rho": "0.1", "delta": "1e-6"}, "rho: got '0.1'; cannot be combined with epsilon or delta"),
         ({"rho": "0"}, "rho: got '0'; must be above 0"),
         ({}, "epsilon: got '0'; must be above 0"),
     ):

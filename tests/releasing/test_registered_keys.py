@@ -65,8 +65,12 @@ def test_a_request_names_a_registered_list_and_holds_its_keys(ledger: PrivacyLed
             {},
             "groups: got 'theirs'; must be a list of keys that is registered for account",
         ),
-        ({"list": "tracts", "path": "/x.csv"}, {}, "must name a registered list, {'list': NAME}, alone"),
-        ({"list": 3}, {}, "must name a registered list, {'list': NAME}, alone"),
+        (
+            {"list": "tracts", "path": "/x.csv"},
+            {},
+            "must be {'list': NAME} with no other entry, NAME being a registered list",
+        ),
+        ({"list": 3}, {}, "must be {'list': NAME} with no other entry, NAME being a registered list"),
         ({"list": "tracts"}, {"account": None}, "account: is required"),
     ],
 )

@@ -130,7 +130,7 @@ def test_the_salt_decides_among_events_of_one_time():
     ("changes", "line"),
     [
         ({"step": dt.timedelta(0)}, "step: got 0:00:00; must be longer than 0"),
-        ({"steps": 0}, "steps: got '0 steps of 3 states'; must be from 1 to 67,108,864 counts in a run"),
+        ({"steps": 0}, "steps: got '0 steps of 3 states'; must make from 1 to 67,108,864 counts in a run"),
         ({"steps": 2**25}, "steps: got '33554432 steps of 3 states'"),
         ({"steps": 10**6, "step": dt.timedelta(days=365)}, "steps: got 1000000; must end by the year 9999"),
         ({"states": ["a", "a"]}, "states: got '2 keys, 1 of them distinct'"),

@@ -195,7 +195,7 @@ class AggregateTable(CellsOfTable, Result):
         min_units: the fewest units with which a key could be released; None, and not published, where groups are
             public.
         lookups: the lookups of its dimensions; not published if there are none.
-        rho: the rho that was charged for a row, if the budget is one of rho; published in place of epsilon. None if the
+        rho: the rho that was charged for a row, if the budget is a rho; published in place of epsilon. None if the
             budget is an epsilon.
     """
 

@@ -69,7 +69,7 @@ class Wording:
 
 
 def render_figure(result: ScoreFigure, request: ReleaseRequest, wording: Wording) -> Rendering:
-    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
+    """The page of a result. Its tables have the same names, columns and number of rows whatever was released."""
     return Rendering(
         columns=_columns(result, wording), plots=(_plot(result, wording),), section=_section(result, request, wording)
     )

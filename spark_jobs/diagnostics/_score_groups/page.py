@@ -101,7 +101,7 @@ class PoolPage:
     column: str
 
     def render(self, result: PooledBins, section: Section, description: str) -> Rendering:
-        """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
+        """The page of a result. Its tables have the same names, columns and number of rows whatever was released."""
         return Rendering(columns=self._columns(result), plots=(self._plot(result, description),), section=section)
 
     def points(self, result: PooledBins) -> PoolPoints:

@@ -24,7 +24,7 @@ _SCALES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
 
 def render(result: BinnedResiduals, request: ReleaseRequest) -> Rendering:
-    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
+    """The page of a result. Its tables have the same names, columns and number of rows whatever was released."""
     return _PAGE.render(result, _section(result), _description(result))
 
 

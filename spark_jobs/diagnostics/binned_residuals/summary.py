@@ -1,4 +1,4 @@
-"""The summary of a draw as released binned residuals; deterministic post-processing."""
+"""Summarises a draw as the binned residuals that are released; deterministic post-processing."""
 
 from __future__ import annotations
 

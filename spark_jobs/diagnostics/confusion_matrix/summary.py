@@ -1,4 +1,4 @@
-"""The summary of a draw as released confusion matrices; deterministic post-processing."""
+"""Summarises a draw as the confusion matrices that are released; deterministic post-processing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary of a draw as released lines; deterministic post-processing, at no cost."""
+"""Summarises a draw as the lines that are released; deterministic post-processing, at no cost."""
 
 from __future__ import annotations
 

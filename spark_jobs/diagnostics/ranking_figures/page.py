@@ -33,7 +33,7 @@ _MARGIN = 0.01
 
 
 def render(result: RankingFigures, request: ReleaseRequest) -> Rendering:
-    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
+    """The page of a result. Its tables have the same names, columns and number of rows whatever was released."""
     return Rendering(
         columns=_columns(result), plots=(_precision(result), _gains(result)), section=_section(result, request)
     )

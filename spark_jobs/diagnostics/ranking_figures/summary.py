@@ -1,4 +1,4 @@
-"""The summary of a draw as released figures of a ranking; deterministic post-processing."""
+"""Summarises a draw as the figures of a ranking that are released; deterministic post-processing."""
 
 from __future__ import annotations
 

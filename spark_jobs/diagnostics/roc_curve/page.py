@@ -38,7 +38,7 @@ _STEPS = 1500
 
 
 def render(result: RocCurve, request: ReleaseRequest) -> Rendering:
-    """The page of a result; its names, columns and numbers of rows do not depend on what was released."""
+    """The page of a result. Its tables have the same names, columns and number of rows whatever was released."""
     return Rendering(columns=_columns(result), plots=(_plot(result),), section=_section(result, request))
 
 

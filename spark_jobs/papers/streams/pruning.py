@@ -13,14 +13,16 @@ at half of epsilon is ``epsilon``-DP under replacement.
 
 There are two ways of testing; a public rule selects one (``node_noise``).
 
-*Falling scores* (after Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016). A node at depth j with count c has the score
-``b = max(c - j d, t - d)``; it is refined iff ``b + noise > t``, with two-sided geometric noise that is ``e``-DP for
-one row, and a whole ``d >= 1``. Let D' have one row more than D. Off the path of this row nothing differs. On the path
-let v be the deepest node whose score under D' lies above the floor ``t - d``, by a whole ``a >= 1``. Deeper nodes on
-the path have the same score under D and D': they lose nothing. Scores rise by at least d per level towards the root, so
-the j-th ancestor of v lies ``(j - 1) d + a`` or more above the threshold. A node loses e where its score under D is at
-most t, and ``ln((1 + r - r^(m+1)) / (1 + r - r^m))`` where it is t + m, with ``r = e^-e``. So the total loss is largest
-at a = 1: ``2 e`` for v and its parent, and the sum of these logarithms over m = d, 2d, ... for the other ancestors.
+*Falling scores* (after Zhang, Xiao, Xie, *PrivTree*, SIGMOD 2016). Let d be a whole number of at least 1. A node at
+depth j with count c has the score ``b = max(c - j d, t - d)``. The node is refined iff ``b + noise > t``; the noise is
+two-sided geometric, and ``e``-DP for one row. Let D' have one row more than D. A node's loss is the privacy loss of its
+answer between D and D'. Nodes off the path of this row have the same score under both, and no loss. On the path let v
+be the deepest node whose score under D' lies above the floor ``t - d``, by a whole ``a >= 1``. Deeper nodes on the path
+are at the floor under both, and have no loss. Scores rise by at least d per level towards the root, so under D' the
+j-th ancestor of v lies ``(j - 1) d + a`` or more above the threshold. The answer "refined" has the loss e if the node's
+score under D is at most t, and ``ln((1 + r - r^(m+1)) / (1 + r - r^m))`` if this score is t + m, with ``r = exp(-e)``.
+So the total loss is largest at a = 1: ``2 e`` for v and its parent, and the sum of these logarithms over m = d, 2d, ...
+for the other ancestors.
 
 - For ``e <= 1`` and ``d >= 1 / e`` the total loss is at most ``(1 + 1 / (1 - 1/E)) e``, a geometric series with Euler's
   number E. So ``e = (E - 1) / (2E - 1) epsilon`` suffices.

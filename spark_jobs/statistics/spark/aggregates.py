@@ -67,12 +67,13 @@ def _between(value: Column, edges: Sequence[float]) -> Column:
 
 
 def row_of(values: Sequence[Column], design: AggregateCells) -> list[Column]:
-    """A row's cell, null for none, and its place on each measure's lattice, ``NO_VALUE`` for none; all are bigints.
+    """A row's cell, and its place on each measure's lattice, all as bigints.
 
-    Row-wise and total.
+    The cell is null if the row is in none; a place is ``NO_VALUE`` if the row has no value of that measure. Each row is
+    computed by itself, and no value raises an error.
 
     Args:
-        values: a column for each dimension (``group_of``), and then one of numbers or booleans for each measure.
+        values: first one column for each dimension (``group_of``), then one of numbers or booleans for each measure.
         design: dimensions and measures.
     """
     places = [
