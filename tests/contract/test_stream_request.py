@@ -187,7 +187,7 @@ def test_the_epsilon_of_a_row_is_divided_by_the_rows_of_a_unit() -> None:
         ),
         (
             a_stream(follow={"delay": "1 hour"}, unit={"column": "person", "max_rows": 3}),
-            "unit.column: got 'person'; must be declared by the account's administrator to have at most 3 rows per unit",
+            "unit.column: got 'person'; must be declared by the account's administrator to have at most 3 rows",
         ),
         (
             of_states(tuple(map(str, range(40_000))), steps=2000, follow={"delay": "50 days"}),
