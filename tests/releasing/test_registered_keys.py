@@ -105,7 +105,7 @@ def test_a_dimension_names_a_registered_list_too(ledger: PrivacyLedger) -> None:
     head = ledger.head()
     for values, line in (
         ({"list": "nowhere"}, "groups: got 'nowhere'; must be a list of keys that is registered"),
-        ({"list": "tracts", "path": "/x"}, "by.values: got {'list': 'tracts', 'path': '/x'}; must be {'list': NAME} with"),
+        ({"list": "tracts", "path": "/x"}, "got {'list': 'tracts', 'path': '/x'}; must be {'list': NAME} with"),
         ({"path": "/x.csv"}, "by.values: got '/x.csv'; must be a list of keys or {'list': NAME}: a charged"),
         ("/x.csv", "by.values: got '/x.csv'; must be a list of keys or {'list': NAME}: a charged"),
     ):
