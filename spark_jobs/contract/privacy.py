@@ -292,5 +292,5 @@ class PrivacyUnit(Frozen):
         """The unit in words, for reports."""
         if self.column is None:
             return "one row of the table"
-        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
-        return f"all rows that share a value of {self.column}, of which at most {rows} are used"
+        rows, used = ("1 row", "is used") if self.max_rows == 1 else (f"{self.max_rows} rows", "are used")
+        return f"all rows that share a value of {self.column}, of which at most {rows} {used}"

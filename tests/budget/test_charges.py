@@ -233,7 +233,7 @@ def test_charge_may_take_all_that_is_left(ledger: PrivacyLedger, charged: Charge
         ({"events": [float("nan")]}, "events: must be a list of plain JSON values"),
         (
             {"neighbours": Neighbours.REPLACE_ONE},
-            "neighbours: got 'replace_one'; must be that of account visits, add_remove",
+            "neighbours: got 'replace_one'; must be that of account visits, which is add_remove",
         ),
         ({"unit": PrivacyUnit(column="person")}, "unit: got "),
         ({"tables": ["/lake/other"]}, "table: got 'file:///lake/other'; is not bound to account visits"),

@@ -98,7 +98,7 @@ def test_moved_ledger_is_neither_moved_nor_thawed(
             move(source, second, actor="dba")
         with pytest.raises(InvalidRequest, match="was moved to .*use the ledger there"):
             source.thaw(actor="dba", reason="it should work")
-    with pytest.raises(InvalidRequest, match="is frozen .moved to .*; use the ledger there"):
+    with pytest.raises(InvalidRequest, match="is frozen .moved to .*; use the ledger to which it was moved"):
         source.open_account("more", epsilon="1")
     thaws(second)
     assert [is_live(ledger) for ledger in (source, first, second)] == [False, not restored, False]

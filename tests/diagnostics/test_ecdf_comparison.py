@@ -142,7 +142,7 @@ def test_a_function_beyond_its_grid_is_refused():
     held = as_released(released("log"))
     assert Earlier.of(held).grid.size < 256
     beyond = held.model_copy(update={"starts": (255,), "cdf": (1.0,)})
-    with pytest.raises(InvalidRequest, match="must be cells of the grid"):
+    with pytest.raises(InvalidRequest, match="must be starts of cells of the grid"):
         Earlier.of(beyond)
 
 

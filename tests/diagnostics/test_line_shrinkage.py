@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -141,6 +141,12 @@ def test_the_order_of_groups_does_not_matter(groups):
     cost=st.sampled_from(["1e-9", "0.1", "1e12"]),
     gaussian=st.booleans(),
     neighbours=st.sampled_from(list(Neighbours)),
+)
+@example(
+    sums=[*[(0.0,) * 5] * 3, (0.0, 1.0, 14361.0, 0.0, 0.0), (57.0, 0.0, 0.0, 0.0, 0.0)],
+    cost="1e12",
+    gaussian=False,
+    neighbours=Neighbours.ADD_REMOVE,
 )
 @settings(deadline=None, max_examples=80)
 def test_no_sums_break_it(sums, cost, gaussian, neighbours):

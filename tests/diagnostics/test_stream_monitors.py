@@ -98,11 +98,11 @@ def test_bands_of_released_steps_cover(changes: dict[str, Any]) -> None:
     [
         (
             {"kind": "low", "window": 25, "threshold": 1},
-            r"monitors\[0\]\.window: got 25; must be at most 24: ",
+            r"monitors\[0\]\.window: got 25; must be at most 24, because ",
         ),
         (
             {"kind": "drop", "window": 13, "threshold": 1},
-            r"must be at most 12: drop compares two windows \(26 steps\), and the stream has 24",
+            r"must be at most 12, because drop compares two windows \(26 steps\), and the stream has 24",
         ),
         ({"kind": "storm", "threshold": 1}, "monitors"),
         ({"kind": "low", "threshold": -1}, "monitors"),

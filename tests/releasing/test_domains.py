@@ -71,7 +71,7 @@ def test_a_request_says_only_what_the_account_does_not(lab: Lab, ledger: Privacy
     lab.open_account("visits", "/lake/visits-of-units", columns=COLUMNS, unit={"column": "person", "max_rows": 7})
     only = written(account="visits", unit={"column": "person"}, diagnostics=[{**LINE, "groups": ["a"]}])
     assert complete(only, ledger).unit.max_rows == 7
-    with pytest.raises(InvalidRequest, match="protects"):
+    with pytest.raises(InvalidRequest, match="which is all rows that share a value of person"):
         lab.release(request=written(unit={"column": "person", "max_rows": 2}), runner=ForkRunner())
 
 

@@ -164,7 +164,7 @@ def test_a_draft_that_no_ledger_pays_shares_nothing(lab: Lab, federation: Path) 
     ("command", "message"),
     [
         (["join", "AGREEMENT", "--name", "../up", "--account", "a", "--keys", "OTHERS"], "name: got '../up'"),
-        (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "SERVER"], "must be those of a silo"),
+        (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "SERVER"], "must be the keys of a silo"),
         (["join", "AGREEMENT", "--name", "hospitals", "--account", "a", "--keys", "OTHERS"], "File exists"),
         (["join", "AGREEMENT", "--name", "b", "--account", "a", "--keys", "COPY"], "must be registered only once"),
         (

@@ -78,7 +78,7 @@ def test_swapped_request_is_refused_before_a_row_is_read_and_costs_nothing(lab: 
         other = make_request(lab.output, title="another", budget={"epsilon": "1000000"})
         (draft_folder(lab) / "request.json").write_text(other.to_json())
 
-    with pytest.raises(InvalidRequest, match="request: must be the request that was charged"):
+    with pytest.raises(InvalidRequest, match="request: must be the one that was charged"):
         lab.release(runner=Tampered(swap))
     assert lab.states() == ["void"]
     assert not (lab.root / "_draft" / lab.charges()[0].id / "draw.json").exists()

@@ -466,7 +466,9 @@ def test_the_page_on_clusters_names_the_settings_of_a_task():
 
 @pytest.mark.parametrize("master", ["spark://attacker.example:7077", "yarn", "local[2]:x", "local-cluster[1,1,1024]"])
 def test_a_local_runner_has_its_master_on_this_machine(master, tmp_path):
-    with pytest.raises(InvalidRequest, match=r"^master: got .*; must be on this machine, like local\[4\]; name a"):
+    with pytest.raises(
+        InvalidRequest, match=r"^master: got .*; must be on this machine, like local\[4\]; for a master"
+    ):
         LocalRunner(master=master, command=FAKE, private_dir=tmp_path / "private").check(make_request(str(tmp_path)))
 
 

@@ -207,8 +207,8 @@ def test_a_model_of_many_levels_is_one_expression(spark: SparkSession) -> None:
         ({"coefficients": {"c + 1": 1}}, "needs type number where it has type string"),
         ({"categorical": {"x": {"1": 1}}}, "must be of type string, integer or boolean, not double"),
         ({"categorical": {"nowhere": {"1": 1}}}, "must be a column of the table"),
-        ({"categorical": {"n": {"two": 1}}}, "must be a value of a column of type integer"),
-        ({"categorical": {"b": {"1": 1}}}, "must be a value of a column of type boolean"),
+        ({"categorical": {"n": {"two": 1}}}, "must be a value that a column of type integer can hold"),
+        ({"categorical": {"b": {"1": 1}}}, "must be a value that a column of type boolean can hold"),
         ({"categorical": {"c": {"\udfff": 1}}}, "a valid text, or a number within the range of a double"),
     ],
 )

@@ -294,6 +294,7 @@ def _population(
         share = times(alike, precision)
         either = times(share, by_chance)  # covariances of either part, given the sum of both
         spread = (_GROUPS * like + _moved(_moved(scatter, share) + either, back).sum(axis=0)) / weight
+        spread = _lifted(spread, _GROUPS * like / weight)
         limits = np.sqrt(np.minimum(1.0, np.diagonal(widest) / np.diagonal(spread)))
         spread = _rounded(spread * limits[:, None] * limits)  # an outlier must not stop the shrinkage of others
         if design is not None:
@@ -302,6 +303,16 @@ def _population(
         alike, by_chance = _moved(spread, there), about_lines * of_one
         about = alike + by_chance
     return means, covariances, about
+
+
+def _lifted(spread: FloatArray, part: FloatArray) -> FloatArray:
+    """A spread of which ``part`` is a summand: where sums are so large that rounding left less, at least that."""
+    if (np.diagonal(spread) >= np.diagonal(part) / 2).all():
+        return spread
+    variances = np.maximum(np.diagonal(spread), np.diagonal(part))
+    largest = float(np.sqrt(variances.prod()))
+    both = float(np.clip(spread[0, 1], -largest, largest))
+    return np.array([[variances[0], both], [both, variances[1]]])
 
 
 def _moved(matrix: FloatArray, by: FloatArray) -> FloatArray:
