@@ -117,8 +117,9 @@ class BudgetPart:
         if self.noise_factor == 1:
             return part
         # a little less, so that the rounding in ``of_row`` cannot push the sum above what is granted
-        margin = Decimal(1000) if self.noise_factor > 1 else Decimal(1000) / self.noise_factor
-        return part - margin * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
+        with localcontext(prec=2 * MAX_DIGITS):
+            margin = (1000 / min(self.noise_factor, Decimal(1))).to_integral_value(ROUND_CEILING)
+            return part - margin * Decimal(1).scaleb(max(part.adjusted() + 1, 0) - KEPT_DIGITS)
 
     @property
     def losses_of_rho(self) -> int | None:
@@ -158,8 +159,10 @@ class BudgetPart:
         """The delta that mechanisms may spend for one row, or for a whole unit if ``of_groups``; 0 for none."""
         if self.granted.delta == 0 or self.max_rows == 1:
             return self.granted.delta
-        of_one = self._delta_of_one(self.epsilon_per_row)
-        return self.granted.delta if of_one and self.of_groups else of_one
+        if not self.of_groups:
+            return self._delta_of_one(self.epsilon_per_row)
+        # without it the stated delta of one of the account's rows would be 0
+        return self.granted.delta if self._delta_of_one(self.of_row(self.epsilon_per_row)) else Decimal(0)
 
     def stated_delta(self, delta: Decimal, epsilon: Decimal) -> Decimal:
         """The delta to state for one of the account's rows of a unit, where a mechanism spends ``delta``.

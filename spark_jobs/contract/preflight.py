@@ -15,7 +15,7 @@ from spark_jobs.contract.expressions.blocks import BlockBy
 from spark_jobs.contract.federation import BY_KEYS
 from spark_jobs.contract.options.base import MAX_KEYS
 from spark_jobs.contract.options.streams import MIN_EPSILON
-from spark_jobs.contract.privacy import half_square, plain
+from spark_jobs.contract.privacy import exact_decimal, half_square, plain
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.contract.row_choice import require_bound
 from spark_jobs.contract.stream_request import StreamRequest
@@ -108,6 +108,7 @@ def require_budget(request: ReleaseRequest) -> None:
         InvalidRequest: a part is too small; the message gives the smallest that the diagnostic needs.
     """
     for part in split_budget(request):
+        exact_decimal(part.epsilon_per_row, what="budget.epsilon")
         if part.granted.rho is not None:
             require_rho(part)
             continue

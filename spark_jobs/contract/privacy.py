@@ -114,6 +114,16 @@ def share(number: Decimal, parts: int, *, digits: int = MAX_DIGITS) -> Decimal:
         return part.quantize(Decimal(1).scaleb(max(part.adjusted() + 1, 0) - digits))
 
 
+def kept_share(whole: Decimal, parts: int | Decimal) -> Decimal:
+    """``whole / parts``, rounded down to the last of the ``KEPT_DIGITS`` digits of ``whole``.
+
+    All shares of one whole have the same last digit, so that neither their sums nor what they leave of the whole have
+    more digits than a cost may have.
+    """
+    with localcontext(prec=2 * MAX_DIGITS, rounding=ROUND_FLOOR):
+        return (whole / parts).quantize(Decimal(1).scaleb(max(whole.adjusted() + 1, 0) - KEPT_DIGITS))
+
+
 def share_of(number: Decimal, part: Decimal) -> Decimal:
     """``number * part``, rounded down to as many digits as a ledger keeps."""
     with localcontext(prec=MAX_DIGITS, rounding=ROUND_FLOOR):

@@ -116,10 +116,17 @@ def formal_guarantee(facts: ReleaseFacts, guarantee: str) -> str:
     used = facts.request.rows_of_unit
     rows = "one" if used == 1 else str(used)
     counted = "used as one number" if _of_numbers_of_rows(facts.request) else f"at most {rows} of them used"
+    if _of_totals(facts.request):
+        counted = f"their totals in at most {rows} of the table's cells used"
     return (
         f"{formal_cost(facts.cost)}; neighbouring tables: all rows of one value of {unit.column} {change}, "
         f"{counted}{computational}"
     )
+
+
+def _of_totals(request: ReleaseRequest) -> bool:
+    """Whether the totals of a unit's rows are used, in some cells of a table of aggregates."""
+    return any(getattr(options, "of_unit_totals", False) for options in request.diagnostics)
 
 
 def _of_numbers_of_rows(request: ReleaseRequest) -> bool:
@@ -208,6 +215,8 @@ def _protected(cost: Budget, request: ReleaseRequest) -> str:
     rows = "one row is" if used == 1 else f"{used} rows are"
     if _of_numbers_of_rows(request):
         rows = "one number, of its rows, is"
+    if _of_totals(request):
+        rows = f"the totals of all its rows in {'one cell' if used == 1 else f'{used} cells'} of the table are"
     groups = ", whatever groups they are in" if unit.max_rows > 1 and _grouped(request) else ""
     return (
         f"All rows with the same value of {unit.column}: at most {rows} used for each value, and the promise covers "

@@ -18,7 +18,7 @@ from spark_jobs.contract.expected_table import ExpectedTable
 from spark_jobs.contract.left_out import LEFT_OUT
 from spark_jobs.contract.odds import LossLaw
 from spark_jobs.contract.options import AggregatesOptions
-from spark_jobs.contract.privacy import Budget, GroupBound, Neighbours
+from spark_jobs.contract.privacy import Budget, GroupBound, Neighbours, exact_sum
 from spark_jobs.contract.request import ReleaseRequest
 from spark_jobs.diagnostics import aggregates
 from spark_jobs.diagnostics.diagnostic import Terms
@@ -96,7 +96,9 @@ def test_several_tables_have_shares_of_rho():
     every = [[name for place, name in enumerate("abcd") if number >> place & 1] for number in range(15)]
     draw = aggregates.measure(sums, epsilon=1, delta="1e-6", marginals=every, noise=SeededNoise(1))
     assert gaussian(draw)
-    assert sum(one.rho for one in (draw.cells, *(part.cells for part in draw.marginals))) <= rho_within(1, "1e-6")
+    assert exact_sum(*(one.rho for one in (draw.cells, *(part.cells for part in draw.marginals)))) <= rho_within(
+        1, "1e-6"
+    )
     (spent,) = draw.spendings
     assert (spent.epsilon, spent.delta, spent.law) == (1, Decimal("1e-6"), LossLaw.GAUSSIAN)
     assert spent.rho == rho_within(1, "1e-6")

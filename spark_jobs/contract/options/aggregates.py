@@ -30,7 +30,7 @@ from spark_jobs.contract.options.row_bound import (
     rows_of,
 )
 from spark_jobs.contract.options.unit_totals import require_totals, require_unit
-from spark_jobs.contract.privacy import GroupBound
+from spark_jobs.contract.privacy import GroupBound, float_below
 from spark_jobs.contract.published import Result
 from spark_jobs.contract.results.aggregates import AggregateTable
 
@@ -363,7 +363,7 @@ class AggregatesOptions(AggregatesSettings, RowBoundOptions):
     def check_share(self, epsilon: Decimal, delta: Decimal) -> None:
         """Also reject a delta too large for epsilon to bound what a missing key reveals (``discovered_keys``)."""
         super().check_share(epsilon, delta)
-        if self.discovers and -math.log1p(-float(delta)) > float(epsilon) / 2:
+        if self.discovers and -math.log1p(-float_below(delta)) > float(epsilon) / 2:
             raise InvalidRequest(
                 "budget.delta", f"{delta:.3g} per row for {self.kind}",
                 f"must be at most {-math.expm1(-float(epsilon) / 2):.3g}, 1 - exp(-epsilon / 2)",

@@ -23,9 +23,9 @@ from spark_jobs.contract.privacy import (
     epsilon_of_rho,
     exact_difference,
     exact_sum,
+    kept_share,
     rho_of_epsilon,
     share,
-    share_of,
 )
 from spark_jobs.mechanisms.cell_gaussian import cost_of_added, gaussian_is_nearer, rho_of_row
 
@@ -81,7 +81,7 @@ def gaussian_costs(
     if options.method == "k_norm" or (options.method == "auto" and not delta):
         return None
     quantiles = sum(len(measure.quantiles) for measure in design.measures)
-    epsilons = [_kept(exact_difference(whole, *[share(whole, 1 + quantiles)] * quantiles)) for whole in wholes]
+    epsilons = [_kept(exact_difference(whole, *[kept_share(whole, 1 + quantiles)] * quantiles)) for whole in wholes]
     try:
         rho = rho_of_row(exact_sum(*epsilons), delta, options.noise_bound)
     except InvalidRequest:
@@ -133,8 +133,11 @@ class CostsInRho:
         for of_table in shares_of(rho, options.weights, tables):
             part = share(of_table, 1 + quantiles)
             epsilon = epsilon_of_rho(share(part, 2 * groups)) if quantiles else Decimal(0)
+            draws = 2 * (1 + quantiles)
             with localcontext(prec=100):
-                wholes.append(2 * (1 + quantiles) * epsilon)
+                # an epsilon that ``measure_quantiles`` divides without a rest
+                epsilon = kept_share(draws * epsilon, draws)
+                wholes.append(draws * epsilon)
             drawn = cls.rho_of_draw(epsilon, groups)
             rhos.append(exact_difference(of_table, *[drawn] * (2 * quantiles)))
         return cls(rhos=tuple(rhos), wholes=tuple(wholes), groups=groups)
@@ -164,9 +167,6 @@ def _kept(epsilon: Decimal) -> Decimal:
 
 def shares_of(amount: Decimal, weights: Sequence[float] | None, tables: int) -> tuple[Decimal, ...]:
     """The share of each table, rounded down; the last table gets the rest."""
-    if weights is None:
-        first = [share(amount, tables)] * (tables - 1)
-    else:
-        exact = [Decimal(str(one)) for one in weights]
-        first = [share_of(amount, one / sum(exact)) for one in exact[:-1]]
+    exact = [Decimal(1)] * tables if weights is None else [Decimal(str(one)) for one in weights]
+    first = [kept_share(amount, sum(exact) / one) for one in exact[:-1]]
     return (*first, exact_difference(amount, *first))

@@ -28,7 +28,7 @@ from spark_jobs.arrays import BoolArray, FloatArray, Int64Array
 from spark_jobs.contract.figure import Ends, Figure, Numbers
 from spark_jobs.contract.options import AggregateCells, Measured
 from spark_jobs.contract.options.measures import ValueLine, quantile_level
-from spark_jobs.contract.privacy import exact_difference, share
+from spark_jobs.contract.privacy import exact_difference, kept_share
 from spark_jobs.diagnostics.aggregates.rounding import published
 from spark_jobs.diagnostics.diagnostic import Terms
 from spark_jobs.mechanisms.cell_quantiles import NoisyQuantiles, ValuesByCell, choose_quantiles, count_around
@@ -75,13 +75,13 @@ def measure_quantiles(
     """
     design = statistic.design
     wanted = [(line, name) for line in design.value_lines for name in design.measures[line.measure].quantiles]
-    part = share(whole, 1 + len(wanted))
+    part = kept_share(whole, 1 + len(wanted))
     by = f" by {', '.join(design.by[one].column for one in table)}" if table else ""
     drawn = []
     for line, name in wanted:
         values, of = _values_of(statistic, line, table), f"{name} of {design.measures[line.measure].of}{by}"
         neighbours, noise = terms.neighbours, terms.noise
-        half = meter.spend(share(part, 2), label=of)
+        half = meter.spend(kept_share(part, 2), label=of)
         selected = choose_quantiles(
             values, level=quantile_level(name), epsilon=half, neighbours=neighbours, noise=noise
         )
