@@ -8,6 +8,7 @@ either cell, so that all choices of all cells may change at once: the claim is f
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -92,18 +93,15 @@ class TestExactLoss(ExactAudit):
         "noise of the choice left out": Fault(planted={"left_out": True}),
     }
 
-    def loss(self, mechanism: str, relation: Any, *, less: int = 1, left_out: bool = False) -> float:
+    def loss(self, mechanism: str, relation: Any, *, less: int = 1, left_out: bool = False) -> Iterator[float]:
         measures = MECHANISMS[mechanism]
         terms = {"epsilon": EPSILON, "neighbours": relation}
-        worst = 0.0
         for others in OTHERS:
             tables = {row: table(others, row, measures) for row in (None, *ROWS)}
             for one in [None] if relation is ADDED else ROWS[::3]:
                 for other in ROWS:
-                    pair = (tables[one], tables[other])
                     if one != other:
-                        worst = max(worst, largest(pair, terms, less=less, left_out=left_out))
-        return worst
+                        yield largest((tables[one], tables[other]), terms, less=less, left_out=left_out)
 
 
 PERSONS = {"of": "person", "figures": ["units"]}
@@ -156,18 +154,15 @@ class TestLossOfUnits(ExactAudit):
         "noise of the choice left out": Fault(planted={"left_out": True}),
     }
 
-    def loss(self, mechanism: str, relation: Any, *, less: int = 1, left_out: bool = False) -> float:
+    def loss(self, mechanism: str, relation: Any, *, less: int = 1, left_out: bool = False) -> Iterator[float]:
         measures = self.mechanisms[mechanism]
         terms = {"epsilon": share(Decimal(EPSILON), self.rows_of_unit), "neighbours": relation}
-        worst = 0.0
         for others in OTHERS[:2]:
             tables = {rows: table_of_persons(others, rows, measures) for rows in OF_PERSON}
             for one in [()] if relation is ADDED else OF_PERSON[1:]:
                 for other in OF_PERSON:
                     if one != other:
-                        pair = (tables[one], tables[other])
-                        worst = max(worst, largest(pair, terms, less=less, left_out=left_out))
-        return worst
+                        yield largest((tables[one], tables[other]), terms, less=less, left_out=left_out)
 
 
 def largest(pair: tuple[AggregateSums, AggregateSums], terms: Any, *, less: int, left_out: bool) -> float:

@@ -286,7 +286,7 @@ def test_the_events_of_a_unit_state_all_of_the_delta_that_was_spent(epsilon, gro
 
 @pytest.mark.parametrize("epsilon", ["1", "3.7", "7", "10", "12.34567"])
 def test_no_share_has_more_digits_than_a_cost_may_have(epsilon):
-    for groups in range(2, 9):
+    for groups in range(2, 9) if epsilon == "3.7" else (3, 7):  # thirds and sevenths do not end
         asked, sums = deciles(groups, 60)
         drawn, _, _ = released(asked(epsilon), sums, **{LEFT_OUT: np.zeros(4, dtype=np.int64)})
         assert drawn.cost.epsilon <= Decimal(epsilon)

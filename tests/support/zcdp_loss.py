@@ -46,9 +46,28 @@ def zcdp_loss(mechanism, table, neighbour, *, rho_factor=1, watching=Watching):
     mechanism(table, first)
     second = watching(rho_factor=rho_factor, answers=first.given)
     mechanism(neighbour, second)
-    assert len(first.asked) == len(second.asked), "the path depends on the table beyond what was released"
+    return _added_up(first.asked, second.asked)
+
+
+def zcdp_losses(mechanism, tables, first, *, rho_factor=1):
+    """``zcdp_loss`` of each table named in ``first`` beside each other one, for a mechanism that asks all at once.
+
+    Each table is measured with two seeds instead of once for each other table: what is asked must be the same.
+    """
+    asked = {}
+    for name, table in tables.items():
+        runs = [Watching(source=SeededNoise(seed), rho_factor=rho_factor) for seed in (1, 2)]
+        for run in runs:
+            mechanism(table, run)
+        assert _added_up(*(run.asked for run in runs)) == 0, "what is asked depends on answers"
+        asked[name] = runs[0].asked
+    return [_added_up(asked[one], asked[other]) for one in first for other in tables if one != other]
+
+
+def _added_up(asked, of_other):
+    assert len(asked) == len(of_other), "the path depends on the table beyond what was released"
     loss = 0.0
-    for (one, stddev), (other, again) in zip(first.asked, second.asked, strict=True):
+    for (one, stddev), (other, again) in zip(asked, of_other, strict=True):
         assert stddev == again, "the noise depends on the table"
         loss += float(((one - other) ** 2).sum()) / (2 * stddev**2)
     return loss
