@@ -65,6 +65,7 @@ def rows_of(count: int, seed: int) -> dict[str, np.ndarray]:
         "y": generator.random(count),
         "tract": generator.choice(np.array([*KEYS, "of no list"]), count),
         "region": generator.choice(np.array(["north", "south", "west"]), count),
+        "site": generator.choice(np.array(["a", "b", "c"]), count),
     }
 
 
