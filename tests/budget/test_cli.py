@@ -88,11 +88,11 @@ def test_show_prints_json(dp_budget, ledger: PrivacyLedger) -> None:
 
 def test_history_prints_charges_and_the_log(dp_budget, ledger: PrivacyLedger) -> None:
     lines = dp_budget("history", "visits").out.splitlines()
-    assert [line.split()[2:5] for line in lines[1:]] == [
-        ["committed", "0.25", "r0"],
-        ["burnt", "0.25", "r1"],
-        ["void", "0.25", "r2"],
-        ["reserved", "0.25", "r3"],
+    assert [line.split()[2:6] for line in lines[1:]] == [
+        ["committed", "epsilon", "0.25", "r0"],
+        ["burnt", "epsilon", "0.25", "r1"],
+        ["void", "epsilon", "0.25", "r2"],
+        ["reserved", "epsilon", "0.25", "r3"],
     ]
     charges = json.loads(dp_budget("history", "visits", "--json").out)
     assert [charge["state"] for charge in charges] == ["committed", "burnt", "void", "reserved"]
