@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -55,7 +55,7 @@ class RunOptions:
         str | None, typer.Option(help="A sub-budget of the account that must also have room for the cost.")
     ] = None
     actor: Actor = None
-    ledger: LedgerUrl = None
+    ledger: LedgerUrl = field(default=None, repr=False)  # it may hold a password
 
     @property
     def runner_settings(self) -> dict[str, Any]:

@@ -282,7 +282,9 @@ def _opened(opened: Account) -> str:
     then = f"; before the first charge, bind the columns of {', '.join(unbound)}: `dp-budget bind`" if unbound else ""
     outputs = ", ".join(opened.outputs) or "no folder yet"
     within = f", a replacement being by another of {opened.replaced_within}" if opened.replaced_within else ""
-    summary = f"account {opened.name} is open: epsilon {plain(opened.cap.epsilon)} {scope}{within}, for {names}; "
+    rho = opened.cap.rho
+    cap = f"epsilon {plain(opened.cap.epsilon)}" if rho is None else f"rho {plain(rho)}"
+    summary = f"account {opened.name} is open: {cap} {scope}{within}, for {names}; "
     return f"{summary}its releases go to {outputs}{then}"
 
 

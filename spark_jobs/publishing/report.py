@@ -177,7 +177,10 @@ def budget_bar(account: AccountState) -> BudgetBar:
             BarSegment(token=token, label=label, value=amount(of(budget)), share=formats.share_of(of(budget), cap))
             for token, label, budget in pieces
         ),
-        delta=tuple((label, probability(budget.delta)) for label, budget in delta) if account.cap.delta else (),
+        # in an account of rho, delta is where epsilon is reported, and nothing is spent of it
+        delta=tuple((label, probability(budget.delta)) for label, budget in delta)
+        if account.cap.delta and measured == "epsilon"
+        else (),
     )
 
 

@@ -8,7 +8,7 @@ either cell, so that all choices of all cells may change at once: the claim is f
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -97,11 +97,9 @@ class TestExactLoss(ExactAudit):
         measures = MECHANISMS[mechanism]
         terms = {"epsilon": EPSILON, "neighbours": relation}
         for others in OTHERS:
-            tables = {row: table(others, row, measures) for row in (None, *ROWS)}
-            for one in [None] if relation is ADDED else ROWS[::3]:
-                for other in ROWS:
-                    if one != other:
-                        yield largest((tables[one], tables[other]), terms, less=less, left_out=left_out)
+            tables = {row: table(others, row, measures) for row in ([None, *ROWS] if relation is ADDED else ROWS)}
+            first = [None] if relation is ADDED else ROWS[::3]
+            yield from losses(tables, first, terms, less=less, left_out=left_out)
 
 
 PERSONS = {"of": "person", "figures": ["units"]}
@@ -159,10 +157,16 @@ class TestLossOfUnits(ExactAudit):
         terms = {"epsilon": share(Decimal(EPSILON), self.rows_of_unit), "neighbours": relation}
         for others in OTHERS[:2]:
             tables = {rows: table_of_persons(others, rows, measures) for rows in OF_PERSON}
-            for one in [()] if relation is ADDED else OF_PERSON[1:]:
-                for other in OF_PERSON:
-                    if one != other:
-                        yield largest((tables[one], tables[other]), terms, less=less, left_out=left_out)
+            first = [()] if relation is ADDED else OF_PERSON[1:]
+            yield from losses(tables, first, terms, less=less, left_out=left_out)
+
+
+def losses(tables: Mapping[Any, AggregateSums], first: Iterable[Any], terms: Any, **planted: Any) -> Iterator[float]:
+    """The loss of each table named in ``first`` beside each other one."""
+    for one in first:
+        for other in tables:
+            if one != other:
+                yield largest((tables[one], tables[other]), terms, **planted)
 
 
 def largest(pair: tuple[AggregateSums, AggregateSums], terms: Any, *, less: int, left_out: bool) -> float:

@@ -141,6 +141,7 @@ def test_account_with_blocks_is_opened_and_shown(dp_budget, ledger: PrivacyLedge
     lines = dp_budget("show", "visits")[1].splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [["visits", "2026-11-20", "2"], ["visits", "2026-11-21", "2"]]
     said = dp_budget("open", "z", "--composition", "zcdp", "--rho", "0.5", "--delta", "1e-6")
+    assert "account z is open: rho 0.5 in all" in said[1]
     assert said[0] == 0
     assert dp_budget("show", "z")[1].splitlines()[1].split()[:3] == ["z", "rho", "0.5"]
 

@@ -212,7 +212,7 @@ def test_budget_bar_counts_in_the_accounts_measure():
     rho = budget_bar(
         made.account(
             composition="zcdp",
-            cap=Budget(epsilon=0, rho="0.5"),
+            cap=Budget(epsilon=0, rho="0.5", delta="1e-6"),
             spent_before=Budget(epsilon=0, rho="0.4"),
             charged=Budget(epsilon=0, rho="0.1"),
             remaining=Budget(epsilon=0, rho=0),
@@ -220,6 +220,7 @@ def test_budget_bar_counts_in_the_accounts_measure():
     )
     assert (rho.symbol, rho.cap) == ("ρ", "0.5")
     assert [piece.share for piece in rho.pieces] == [80, 20, 0]
+    assert rho.delta == (), "nothing of it is spent"
     approximate = budget_bar(made.account(cap=Budget(epsilon="1.5", delta="1e-6")))
     assert approximate.delta[0] == ("cap", "10^-6")
 

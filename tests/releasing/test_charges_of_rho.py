@@ -45,11 +45,7 @@ def table(output: str, *, rho: str = "0.02", **changes: Any) -> ReleaseRequest:
 @pytest.fixture
 def counted(lab: Lab) -> Lab:
     """A laboratory whose account counts rho, up to 0.05, and an attempt at a table for 0.02."""
-    place = Path(lab.url.removeprefix("sqlite:///"))
-    place.unlink()
-    ledger = new_ledger(place)
-    ledger.open_account("people", tables=[bound(TABLE)], outputs=[lab.output], actor="admin", **ZCDP)
-    ledger.close()
+    lab.reopen(**ZCDP)
     lab.request = table(lab.output)
     return lab
 

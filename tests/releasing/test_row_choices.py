@@ -22,9 +22,7 @@ from spark_jobs.contract.row_choice import choice_key, choice_of, steps_of
 from spark_jobs.contract.store.failpoints import APPLICATION_POINTS, CHOICE_POINTS, PROTOCOL_POINTS
 from spark_jobs.contract.store.layout import folder_name
 from spark_jobs.contract.written import read_written
-from tests.support.accounts import bound
-from tests.support.ledgers import new_ledger
-from tests.support.release_lab import KEY, TABLE, ForkRunner, Lab, NoRunner, judge, make_request, retried
+from tests.support.release_lab import KEY, ForkRunner, Lab, NoRunner, judge, make_request, retried
 
 UNIT = {"column": "person", "max_rows": 40}
 CHOICE_KEY = choice_key(KEY)
@@ -41,13 +39,7 @@ def table(output, *, unit=UNIT, max_rows="auto", epsilon="1", **options):
 @pytest.fixture
 def units(lab: Lab) -> Lab:
     """A laboratory whose account has units of up to 40 rows, and an attempt at a table that chooses among them."""
-    place = Path(lab.url.removeprefix("sqlite:///"))
-    place.unlink()
-    ledger = new_ledger(place)
-    ledger.open_account(
-        "people", epsilon=lab.cap, tables=[bound(TABLE)], outputs=[lab.output], unit=PrivacyUnit(**UNIT), actor="admin"
-    )
-    ledger.close()
+    lab.reopen(epsilon=lab.cap, unit=PrivacyUnit(**UNIT))
     lab.request = table(lab.output)
     return lab
 

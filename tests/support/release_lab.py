@@ -208,6 +208,14 @@ class Lab:
     def ledger(self) -> PrivacyLedger:
         return PrivacyLedger(self.url)
 
+    def reopen(self, **terms: Any) -> None:
+        """Begin with another ledger, whose account "people" has these terms."""
+        place = self.folder / "ledger.db"
+        place.unlink()
+        ledger = new_ledger(place)
+        ledger.open_account("people", tables=[bound(TABLE)], outputs=[self.output], actor="admin", **terms)
+        ledger.close()
+
     def open_account(self, name: str, table: str, **settings: Any) -> str:
         """Open another account; where its releases go, for no two accounts have one folder."""
         output = f"{self.folder}/releases-of-{name}"

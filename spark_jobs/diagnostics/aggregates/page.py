@@ -86,7 +86,7 @@ def render(result: AggregateTable, request: ReleaseRequest) -> Rendering:
 
 
 def _over(result: AggregateTable) -> str:
-    return "over all cells together" if result.released_above is None else "given that a key is released"
+    return "on average over all cells" if result.released_above is None else "given that a key is released"
 
 
 def _of(table: CellsOfTable) -> str:
@@ -228,7 +228,8 @@ def _notes(result: AggregateTable) -> tuple[str, ...]:
             else ()
         ),
         "The groups are those of the request, never those of the rows. A row is in one cell only, so every cell is "
-        "released at the full epsilon. Counts and sums are unbiased, so that those of few rows may be below 0."
+        f"released at the full {'epsilon' if result.rho is None else 'rho'}. Counts and sums are unbiased, so that "
+        "those of few rows may be below 0."
         if result.released_above is None
         else "One draw of noise decides whether a key is released and is in its numbers, which are therefore too large "
         "on average for keys of few rows; intervals allow for it. A unit counts with one row in each key. No key that "
